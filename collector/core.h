@@ -1,0 +1,83 @@
+/* core.h - align -> match -> graph -> verdict, as one library without I/O.
+ *
+ * Fed by the live collector, by imports and by the simulator alike; what is
+ * proven in simulation holds live. One thread at a time. Time is a parameter:
+ * the core never reads a clock.
+ *
+ * Order of calls for a process: core_host, core_process, then names and events
+ * in ring order. Events of different rings may interleave freely and ranks may
+ * lag each other by any amount; memory is bounded by core_config.
+ */
+#pragma once
+
+#include "facts.h"
+#include "../proto/event.h"
+
+struct core;
+
+struct core_config {
+	uint32_t n_open_steps; /* steps waited for; older ones close incomplete. 0 = 64 */
+	uint32_t n_open_collectives; /* a group; 0 = 4096 */
+	int64_t step_late_ns; /* close a step this long after its first end; 0 = 2 s */
+};
+
+/* facts is where everything is appended; it may be swapped by core_set_facts().
+ * 0 or -ENOMEM. */
+int core_new(struct core **ret, const struct core_config *cfg, struct facts *facts);
+void core_free(struct core *c); /* NULL is fine */
+void core_set_facts(struct core *c, struct facts *facts);
+
+/* A clock. same_clock: it is the collector's own, offset is exact (error 0).
+ * Otherwise the host is unaligned until the first exchange. offset_hint_ns is
+ * fleet - host and only used for display before that. */
+int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns);
+/* One two-way exchange: t0, t3 host; t1, t2 fleet. */
+int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fleet_time t2,
+		  host_time t3);
+
+struct core_process {
+	uint32_t process; /* caller's id, unique over the run */
+	uint32_t host;
+	int32_t rank, world_size, restart_count; /* rank -1 = not known yet */
+	int64_t tick_error_ns;
+};
+/* New process, or one whose identity became known. */
+int core_process(struct core *c, const struct core_process *p);
+enum core_process_state { CORE_ALIVE, CORE_LEFT, CORE_DIED };
+int core_process_state(struct core *c, uint32_t process, enum core_process_state s, host_time at);
+
+int core_name(struct core *c, uint32_t process, uint32_t id, const char *text, size_t n_text);
+/* Host times in .tick. chunk is an increasing number of the caller's for
+ * core_low_water(). */
+int core_events(struct core *c, uint32_t process, uint32_t ring, uint64_t chunk,
+		const struct event *ev, size_t n);
+/* Members of a group (JSON array of ranks), from a meta.group record. */
+int core_group(struct core *c, const char *name, const int32_t *ranks, size_t n);
+/* n events of this process are gone for good; lowers coverage from here on. */
+int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n);
+
+/* Let time pass: closes late steps, runs rules. Call it at least 4 times a second. */
+int core_tick(struct core *c, fleet_time now);
+/* No more input is coming (end of run, end of import): close everything. */
+int core_finish(struct core *c, fleet_time now);
+
+/* The smallest chunk number that open state still needs: after a restart,
+ * replaying from it rebuilds this state. UINT64_MAX = nothing is open. */
+uint64_t core_low_water(const struct core *c);
+
+/* The time line: where is this host instant? status 0, or 1 when the host has
+ * never been aligned. */
+int core_map(const struct core *c, uint32_t host, host_time t, struct fleet_point *ret);
+
+struct core_stats {
+	uint64_t n_events, n_unknown_kind, n_steps, n_collectives, n_late_events, n_lost;
+	uint32_t first_step, last_step; /* last complete one */
+	int64_t max_clock_error_ns;     /* over aligned hosts */
+	uint32_t n_hosts_unaligned;
+};
+void core_stats(const struct core *c, struct core_stats *ret);
+
+/* The heatmap's blocks live in the core and are read by serve on the same
+ * thread. */
+struct heat;
+struct heat *core_heat(struct core *c);

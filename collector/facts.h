@@ -1,0 +1,147 @@
+/* facts.h - what the analysis concludes and the store keeps.
+ *
+ * The core (align -> match -> graph -> verdict) is a library without I/O: it is
+ * fed events and time and appends facts here. The loop thread hands a filled
+ * set to the store thread and takes a fresh one. Each fact has a natural key
+ * and replaces the row of that key, so facts may be told again (after a
+ * restart, or when a late rank completes a step).
+ *
+ * Times are fleet nanoseconds: the collector's time line, close to unix time
+ * (int64_t ns since 1970), the same over restarts of the collector.
+ */
+#pragma once
+
+#include "align/fleet.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FACT_NONE INT64_MIN /* a time or duration that is not known */
+#define FACT_MAX_RANKS 65536
+
+/* Growable array: n used of n_alloc, owned by the facts set. */
+#define FACT_ARRAY(type) struct { type *v; size_t n, n_alloc; }
+
+struct fact_step {
+	uint32_t step;
+	int64_t begin_ns, dur_ns, dur_err_ns; /* earliest begin to latest end over ranks */
+	uint32_t n_ranks;
+	int32_t slowest_rank; /* largest self time; -1 when too close to call */
+	bool complete;        /* every rank of the world reported */
+};
+
+struct fact_rank_step {
+	uint32_t step;
+	int32_t rank;
+	int64_t begin_ns, begin_err_ns, dur_ns; /* dur on the rank's own clock */
+	int64_t self_ns;         /* dur - exposed communication - evaluation */
+	int64_t exposed_comm_ns; /* the loop was blocked in or for collectives */
+	int64_t wait_ns, wait_err_ns; /* part of exposed: until the last rank arrived */
+	int64_t input_wait_ns; /* data phase */
+	int64_t fwd_ns, bwd_ns, opt_ns, eval_ns; /* bwd without the exposed tail */
+	double excess_ratio; /* self / median self of the peers in this step - 1; NaN unknown */
+	uint32_t n_peers;
+	double coverage; /* 1 = every event is here; lost events lower it */
+};
+
+struct fact_arrival {
+	int32_t rank;
+	int64_t enter_ns, exit_ns; /* exit FACT_NONE while inside */
+	int64_t err_ns;            /* clock bound of both */
+};
+
+struct fact_collective {
+	uint32_t group; /* index from fact_group */
+	uint64_t seq;
+	uint8_t op, dtype; /* event.h */
+	uint64_t bytes;
+	uint32_t step; /* EVENT_STEP_UNKNOWN */
+	int64_t first_arrival_ns, last_arrival_ns, end_ns;
+	int64_t skew_ns, skew_err_ns;
+	int32_t last_rank; /* -1 when undecided */
+	bool decided;      /* the last arrival is disjoint from every other */
+	bool mismatch;     /* ranks disagree on op, dtype or bytes */
+	uint32_t n_expected, n_seen; /* expected 0 = membership unknown */
+	size_t first_arrival_index;  /* facts->arrivals[index .. index + n_seen) by rank */
+};
+
+struct fact_group {
+	uint32_t group;
+	const char *name;
+	bool ranks_known;
+	const char *ranks_json; /* [0,1,2,3] */
+};
+
+struct fact_bucket {
+	uint32_t step, ddp, micro, bucket;
+	int32_t rank;
+	uint64_t bytes, seq;
+	int64_t ready_ns, submitted_ns, started_ns, reduced_ns, applied_ns, err_ns;
+};
+
+enum fact_severity { SEVERITY_NOTICE, SEVERITY_SLOW, SEVERITY_WRONG, SEVERITY_STUCK };
+enum fact_confidence { CONFIDENCE_CERTAIN, CONFIDENCE_LIKELY, CONFIDENCE_TOO_CLOSE,
+		       CONFIDENCE_INSUFFICIENT };
+enum fact_error_kind { ERROR_KIND_NONE, ERROR_KIND_SOFT, ERROR_KIND_HARD };
+
+struct fact_verdict {
+	char key[96]; /* natural key: class, culprit, onset; a repeat updates */
+	const char *class_name; /* "slow.fixed_rank" */
+	enum fact_severity severity;
+	enum fact_confidence confidence;
+	enum fact_error_kind error_kind;
+	const char *culprit_json;   /* {"ranks":[2],"host":"…","detail":"forward"} */
+	const char *sentence;       /* for a person, no markup */
+	const char *evidence_json;  /* [{"view":"rank_step","step":40,"rank":2},…] */
+	const char *rules_out_json; /* ["slow.global",…] with a reason each */
+	const char *coverage_json;  /* {"ranks_silent":0,"events_lost":0} */
+	uint32_t first_step, last_step;
+	int64_t onset_ns, detected_ns; /* fleet time */
+	double cost_ratio;             /* step time added / step time without */
+	int64_t margin_ns, error_ns;
+};
+
+struct fact_rank {
+	int32_t rank, local_rank, world_size, restart_count;
+	uint32_t host; /* store's index */
+	uint32_t process;
+};
+
+struct fact_clock {
+	uint32_t host;
+	int64_t at_ns; /* fleet */
+	int64_t offset_ns, error_ns; /* fleet = host RAW + offset */
+	int64_t rtt_ns;
+	const char *quality; /* good, poor, refused */
+};
+
+struct fact_tile; /* heat.h */
+
+struct facts {
+	FACT_ARRAY(struct fact_step) steps;
+	FACT_ARRAY(struct fact_rank_step) rank_steps;
+	FACT_ARRAY(struct fact_collective) collectives;
+	FACT_ARRAY(struct fact_arrival) arrivals;
+	FACT_ARRAY(struct fact_group) groups;
+	FACT_ARRAY(struct fact_bucket) buckets;
+	FACT_ARRAY(struct fact_verdict) verdicts;
+	FACT_ARRAY(struct fact_clock) clocks;
+	FACT_ARRAY(struct fact_tile *) tiles; /* sealed or dirty blocks, owned */
+	FACT_ARRAY(char *) strings; /* owns what the const char * above point to */
+};
+
+void facts_init(struct facts *f);
+void facts_clear(struct facts *f); /* keeps the arrays' memory */
+void facts_fini(struct facts *f);
+
+/* Room for one more at the end, zeroed; NULL without memory. */
+#define FACTS_PUSH(f, field) \
+	(facts_reserve((void **)&(f)->field.v, &(f)->field.n, &(f)->field.n_alloc, \
+		       sizeof *(f)->field.v) \
+		 ? &(f)->field.v[(f)->field.n - 1] : NULL)
+bool facts_reserve(void **v, size_t *n, size_t *n_alloc, size_t size); /* n is raised */
+/* A copy of the text that lives as long as the set; "" without memory. */
+const char *facts_string(struct facts *f, const char *text);
+const char *facts_printf(struct facts *f, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));

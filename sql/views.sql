@@ -1,0 +1,111 @@
+-- The public views (the contract: only ever widened). Dropped and made anew at each open for
+-- writing, so a view's text is never migrated. Units: _ns nanoseconds, _ratio 1 = 100 %.
+
+DROP VIEW IF EXISTS run;
+CREATE VIEW run AS SELECT run_id, name, world_size, started_ns, ended_ns, layout FROM raw_run;
+
+DROP VIEW IF EXISTS rank_info;
+CREATE VIEW rank_info AS
+SELECT p.rank, h.name AS host, p.local_rank, NULL AS gpu_uuid, NULL AS dp, NULL AS pp, NULL AS tp,
+       NULL AS ep, 0 AS peer_group, p.process_id, p.pid, p.world_size, p.restart_count, p.state,
+       p.state_at_ns, p.exit_code, p.signal
+FROM raw_process p JOIN raw_host h USING (host_id) WHERE p.rank IS NOT NULL;
+
+DROP VIEW IF EXISTS step;
+CREATE VIEW step AS
+SELECT step, begin_ns, dur_ns, dur_err_ns, n_ranks, slowest_rank, complete FROM raw_step;
+
+DROP VIEW IF EXISTS rank_step;
+CREATE VIEW rank_step AS
+SELECT step, rank, begin_ns, begin_err_ns, dur_ns, self_ns, wait_ns, wait_err_ns, exposed_comm_ns,
+       input_wait_ns, fwd_ns, bwd_ns, opt_ns, eval_ns, excess_ratio, n_peers AS peers, coverage
+FROM raw_rank_step;
+
+DROP VIEW IF EXISTS collective;
+CREATE VIEW collective AS
+SELECT g.name AS comm_id, c.seq,
+       CASE c.op WHEN 1 THEN 'all_reduce' WHEN 2 THEN 'all_gather' WHEN 3 THEN 'reduce_scatter'
+         WHEN 4 THEN 'broadcast' WHEN 5 THEN 'reduce' WHEN 6 THEN 'gather' WHEN 7 THEN 'scatter'
+         WHEN 8 THEN 'all_to_all' WHEN 9 THEN 'barrier' WHEN 10 THEN 'send' WHEN 11 THEN 'recv'
+         ELSE 'unknown' END AS op,
+       CASE c.dtype WHEN 1 THEN 'float32' WHEN 2 THEN 'float64' WHEN 3 THEN 'float16'
+         WHEN 4 THEN 'bfloat16' WHEN 5 THEN 'float8' WHEN 6 THEN 'int8' WHEN 7 THEN 'uint8'
+         WHEN 8 THEN 'int16' WHEN 9 THEN 'int32' WHEN 10 THEN 'int64' WHEN 11 THEN 'bool'
+         WHEN 12 THEN 'object' ELSE 'unknown' END AS dtype,
+       c.bytes, c.step, c.first_arrival_ns, c.last_arrival_ns, c.end_ns, c.skew_ns, c.skew_err_ns,
+       c.last_rank, c.decided, c.mismatch, c.n_expected, c.n_seen
+FROM raw_collective c JOIN raw_group g USING (group_id);
+
+DROP VIEW IF EXISTS collective_rank;
+CREATE VIEW collective_rank AS
+SELECT g.name AS comm_id, c.seq, c.step, a.value ->> 0 AS rank,
+       c.first_arrival_ns + (a.value ->> 1) AS arrival_ns, a.value ->> 3 AS arrival_err_ns,
+       a.value ->> 1 AS lateness_ns,
+       c.last_arrival_ns - c.first_arrival_ns - (a.value ->> 1) AS wait_ns,
+       (a.value ->> 2) - (a.value ->> 1) AS dur_ns
+FROM raw_collective c JOIN raw_group g USING (group_id), json_each(c.arrivals) a;
+
+DROP VIEW IF EXISTS blame;
+CREATE VIEW blame AS
+SELECT r.rank,
+       (SELECT count(*) FROM raw_collective c WHERE c.decided AND c.last_rank = r.rank) AS n_last,
+       (SELECT count(*) FROM raw_collective c WHERE c.decided) AS n_decided,
+       (SELECT count(*) FROM raw_collective c WHERE NOT c.decided) AS n_undecided,
+       (SELECT coalesce(sum(c.skew_ns), 0) FROM raw_collective c
+         WHERE c.decided AND c.last_rank = r.rank) AS wait_caused_ns
+FROM (SELECT DISTINCT rank FROM raw_process WHERE rank IS NOT NULL) r;
+
+DROP VIEW IF EXISTS bucket_stage;
+CREATE VIEW bucket_stage AS
+SELECT rank, step, ddp, micro, bucket, bytes, seq, ready_ns, submitted_ns, started_ns, reduced_ns,
+       applied_ns, err_ns FROM raw_bucket;
+
+DROP VIEW IF EXISTS env_key;
+CREATE VIEW env_key AS SELECT rank, key, value FROM raw_env;
+
+DROP VIEW IF EXISTS env_outlier;
+CREATE VIEW env_outlier AS
+WITH counted AS (SELECT key, value, count(*) AS n FROM raw_env GROUP BY key, value),
+     majority AS (SELECT key, value, n, row_number() OVER (PARTITION BY key ORDER BY n DESC, value) AS place,
+                         count(*) OVER (PARTITION BY key) AS n_values FROM counted)
+SELECT e.key, e.rank, e.value, m.value AS majority_value, m.n AS n_majority
+FROM raw_env e JOIN majority m ON m.key = e.key AND m.place = 1
+WHERE m.n_values > 1 AND e.value <> m.value;
+
+DROP VIEW IF EXISTS clock_sample;
+CREATE VIEW clock_sample AS
+SELECT h.name AS host, e.host_t0_ns, e.t1_ns, e.t2_ns, e.host_t3_ns,
+       (e.host_t3_ns - e.host_t0_ns) - (e.t2_ns - e.t1_ns) AS rtt_ns
+FROM raw_exchange e JOIN raw_host h USING (host_id);
+
+DROP VIEW IF EXISTS clock_quality;
+CREATE VIEW clock_quality AS
+SELECT h.name AS host, c.at_ns, c.offset_ns, c.error_ns AS offset_err_ns, c.rtt_ns, c.quality, h.same_clock
+FROM raw_clock c JOIN raw_host h USING (host_id);
+
+DROP VIEW IF EXISTS drop_count;
+CREATE VIEW drop_count AS
+SELECT rank, 'ring' AS place, n_dropped AS n FROM raw_process
+UNION ALL SELECT rank, 'text', n_text_dropped FROM raw_process
+UNION ALL SELECT rank, 'names', n_names_dropped FROM raw_process
+UNION ALL SELECT rank, 'gap', n_gap FROM raw_process
+UNION ALL SELECT NULL, 'spool', n_given_up FROM raw_agent;
+
+DROP VIEW IF EXISTS finding;
+CREATE VIEW finding AS
+SELECT verdict_id AS id, class, severity, confidence, culprit, sentence, evidence, rules_out, coverage,
+       first_step, last_step, onset_ns, detected_ns, cost_ratio, margin_ns, error_ns, error_kind
+FROM raw_verdict;
+
+DROP VIEW IF EXISTS log;
+CREATE VIEW log AS SELECT at_ns, err_ns, rank, kind, level, logger, text FROM raw_log;
+
+DROP VIEW IF EXISTS record;
+CREATE VIEW record AS SELECT at_ns, rank, category, fields FROM raw_record;
+
+DROP VIEW IF EXISTS gauge;
+CREATE VIEW gauge AS
+SELECT g.at_ns, h.name AS host, g.rank, g.name, g.value FROM raw_gauge g JOIN raw_host h USING (host_id);
+
+DROP VIEW IF EXISTS meta;
+CREATE VIEW meta AS SELECT key, value FROM raw_meta;
