@@ -104,7 +104,7 @@ CREATE TABLE raw_verdict (
 
 CREATE TABLE raw_log (
   log_id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, err_ns INTEGER NOT NULL,
-  process_id INTEGER NOT NULL, rank INTEGER, kind TEXT NOT NULL,  -- log, exception
+  process_id INTEGER, rank INTEGER, kind TEXT NOT NULL,  -- log, exception, notice
   level INTEGER NOT NULL, logger TEXT NOT NULL, text TEXT NOT NULL);
 
 CREATE TABLE raw_record (
