@@ -1063,19 +1063,48 @@ void ingest_message(struct ingest *g, struct inbox_msg *m, int64_t now_raw_ns)
 	frame_close(&f);
 }
 
+/* What a replay from the low-water mark cannot rebuild goes with the facts. */
+static int save_core(struct ingest *g)
+{
+	const struct facts *f = &g->job->facts;
+	uint64_t low_water = core_low_water(g->core);
+	size_t n;
+
+	if (low_water > g->next_chunk)
+		low_water = g->next_chunk; /* nothing is open */
+	g->job->low_water = low_water;
+	if (low_water == g->low_water &&
+	    f->steps.n + f->rank_steps.n + f->collectives.n + f->groups.n == 0)
+		return 0;
+	g->low_water = low_water;
+	n = core_save(g->core, g->job->core_state.v, g->job->core_state.n_alloc);
+	if (n > g->job->core_state.n_alloc) {
+		unsigned char *grown = realloc(g->job->core_state.v, n * 2);
+
+		if (!grown)
+			return -ENOMEM;
+		g->job->core_state.v = grown;
+		g->job->core_state.n_alloc = n * 2;
+		n = core_save(g->core, grown, n * 2);
+	}
+	g->job->core_state.n = n;
+	return 0;
+}
+
 static void submit(struct ingest *g)
 {
 	struct store_job *next;
-	uint64_t low_water;
 
 	if (g->fatal != 0 || job_empty(g->job))
 		return;
 	next = take_idle(g);
 	if (!next)
 		return; /* the job goes on filling; the next turn tries again */
-	low_water = core_low_water(g->core);
-	g->job->low_water = low_water < g->next_chunk ? low_water : g->next_chunk;
-	g->job->replay_step = g->replay_step;
+	if (save_core(g) != 0) {
+		fail(g, -ENOMEM);
+		job_free(next);
+		return;
+	}
 	core_set_facts(g->core, &next->facts);
 	g->cfg.submit(g->cfg.arg, g->job);
 	g->job = next;
@@ -1194,7 +1223,6 @@ int ingest_new(struct ingest **ret, const struct ingest_config *cfg)
 	g->run.ended_ns = FACT_NONE;
 	g->last_event_ns = FACT_NONE;
 	g->next_chunk = 1;
-	g->replay_step = -1;
 	g->job = job_new();
 	if (!g->job || peers_init(&g->peers) != 0) {
 		ingest_free(g);
@@ -1320,11 +1348,19 @@ static int load_name(void *arg, const struct row_name *v)
 	return r < 0 ? r : core_name(g->core, v->process, v->id, v->text, strlen(v->text));
 }
 
-static int load_group(void *arg, const struct fact_group *v)
+static int load_core_state(void *arg, const unsigned char *v, size_t n)
+{
+	struct ingest *g = arg;
+	int r = core_load(g->core, v, n);
+
+	return r == -EINVAL ? STORE_DAMAGED : r;
+}
+
+static int load_rank_step(void *arg, const struct fact_rank_step *v)
 {
 	struct ingest *g = arg;
 
-	return ingest_load_group(g, v);
+	return core_restore_rank_steps(g->core, v, 1);
 }
 
 static int load_exchange(void *arg, const struct row_exchange *v)
@@ -1357,7 +1393,7 @@ int ingest_load(struct ingest *g, struct store *s)
 	static const struct store_reader_fns before = {
 		.host = load_host, .agent = load_agent, .batches = load_batches,
 		.process = load_process, .ring = load_ring, .name = load_name,
-		.group = load_group, .exchange = load_exchange, .chunk = load_chunk,
+		.core_state = load_core_state, .rank_step = load_rank_step, .exchange = load_exchange, .chunk = load_chunk,
 	};
 	struct store_head head;
 	int r = store_head(s, &head);
@@ -1375,7 +1411,6 @@ int ingest_load(struct ingest *g, struct store *s)
 		g->fleet_minus_raw_ns = head.run.fleet_minus_raw_ns;
 	g->run = head.run;
 	g->next_chunk = head.last_chunk + 1;
-	g->replay_step = head.last_complete_step;
 	put_run(g);
 	r = store_read(s, &before, g);
 	for (uint32_t i = 0; i < g->peers.n_processes && r == 0; i++)

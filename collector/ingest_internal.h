@@ -20,7 +20,7 @@ struct ingest {
 	struct store_job *job; /* being filled; owned, never NULL */
 	struct store_job *idle; /* owned, reused */
 	uint64_t next_chunk;
-	int64_t replay_step;
+	uint64_t low_water; /* as last handed over */
 
 	unsigned n_held; /* batches that wait for their turn */
 	bool stopping;

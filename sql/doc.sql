@@ -36,6 +36,7 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('rank_step', 'begin_ns', 'ns since 1970', 'Begin of the step on this rank'),
   ('rank_step', 'begin_err_ns', 'ns', 'Bound of the error of begin_ns'),
   ('rank_step', 'dur_ns', 'ns', 'Duration on the own clock of the rank'),
+  ('rank_step', 'dur_err_ns', 'ns', 'Bound of the error of dur_ns, self_ns and the phases: tick conversion'),
   ('rank_step', 'self_ns', 'ns', 'dur_ns without exposed communication and evaluation'),
   ('rank_step', 'wait_ns', 'ns', 'Part of exposed_comm_ns: until the last rank had arrived'),
   ('rank_step', 'wait_err_ns', 'ns', 'Bound of the error of wait_ns'),

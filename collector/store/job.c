@@ -49,6 +49,7 @@ void job_free(struct store_job *j)
 	free(j->records.v);
 	free(j->envs.v);
 	free(j->gauges.v);
+	free(j->core_state.v);
 	free(j->owed.v);
 	free(j->verdict_ids.v);
 	free_blocks(j->blocks);
@@ -64,7 +65,7 @@ void job_clear(struct store_job *j)
 	j->batches.n = j->exchanges.n = j->logs.n = j->records.n = j->envs.n = j->gauges.n = 0;
 	j->owed.n = j->verdict_ids.n = 0;
 	j->low_water = 0;
-	j->replay_step = -1;
+	j->core_state.n = 0;
 	j->failed = false;
 	j->next = NULL;
 	j->serial++;

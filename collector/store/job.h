@@ -123,9 +123,8 @@ struct store_job {
 	FACT_ARRAY(struct row_gauge) gauges;
 	struct facts facts;
 	uint64_t low_water; /* chunk number that a replay must start from */
-	/* Facts of steps up to this one come from a replay that may have seen only
-	 * part of them: what is stored stays. -1 = none. */
-	int64_t replay_step;
+	/* core_save() as of these facts; n 0 = as before. */
+	FACT_ARRAY(unsigned char) core_state;
 
 	/* The owner's: answers that wait for the commit. */
 	FACT_ARRAY(void *) owed;

@@ -132,18 +132,6 @@ static int read_name(const struct reading *r, sqlite3_stmt *q)
 	return r->fns->name(r->arg, &v);
 }
 
-static int read_group(const struct reading *r, sqlite3_stmt *q)
-{
-	struct fact_group v = {
-		.group = (uint32_t)col_int(q, 0),
-		.name = col_text(q, 1),
-		.ranks_json = col_text(q, 2),
-		.ranks_known = col_int(q, 3) != 0,
-	};
-
-	return r->fns->group(r->arg, &v);
-}
-
 static int read_exchange(const struct reading *r, sqlite3_stmt *q)
 {
 	struct row_exchange v = {
@@ -177,6 +165,7 @@ static int read_rank_step(const struct reading *r, sqlite3_stmt *q)
 		.excess_ratio = col_real(q, 14),
 		.n_peers = (uint32_t)col_int(q, 15),
 		.coverage = col_real(q, 16),
+		.dur_err_ns = col_int(q, 17),
 	};
 
 	return r->fns->rank_step(r->arg, &v);
@@ -217,14 +206,12 @@ static int each(struct store *s, const struct reading *rd, const char *sql,
 static int read_run(const struct reading *r, sqlite3_stmt *q)
 {
 	struct row_run *v = r->arg;
-	int64_t ended;
 
 	v->set = true;
 	copy_text(v->run_id, sizeof v->run_id, col_text(q, 0));
 	v->world_size = (int32_t)col_int(q, 2);
 	v->started_ns = col_int(q, 3);
-	ended = col_int_or(q, 4, FACT_NONE);
-	v->ended_ns = ended;
+	v->ended_ns = col_int_or(q, 4, FACT_NONE);
 	v->fleet_minus_raw_ns = col_int(q, 5);
 	copy_text(v->boot_id, sizeof v->boot_id, col_text(q, 6));
 	v->time_ns_inode = (uint64_t)col_int(q, 7);
@@ -246,8 +233,25 @@ int store_head(struct store *s, struct store_head *ret)
 		return r;
 	r = store_outcome_of(s->db, sqlite3_step(q));
 	ret->last_chunk = (uint64_t)sqlite3_column_int64(q, 0);
-	ret->last_complete_step = sqlite3_column_int64(q, 1);
-	ret->low_water = (uint64_t)sqlite3_column_int64(q, 2);
+	ret->low_water = (uint64_t)sqlite3_column_int64(q, 1);
+	sqlite3_finalize(q);
+	return r;
+}
+
+static int read_core_state(struct store *s, const struct store_reader_fns *fns, void *arg)
+{
+	sqlite3_stmt *q;
+	int r = store_prepare(s->db, sql_store_load_meta, 1, &q);
+
+	if (r != 0)
+		return r;
+	sqlite3_bind_text(q, 1, "core", -1, SQLITE_STATIC);
+	r = sqlite3_step(q);
+	if (r == SQLITE_ROW)
+		r = fns->core_state(arg, sqlite3_column_blob(q, 0),
+				    (size_t)sqlite3_column_bytes(q, 0));
+	else
+		r = store_outcome_of(s->db, r);
 	sqlite3_finalize(q);
 	return r;
 }
@@ -266,15 +270,16 @@ int store_read(struct store *s, const struct store_reader_fns *fns, void *arg)
 #define READ(name, sql, param)                                                                 \
 	if (r == 0 && fns->name)                                                               \
 		r = each(s, &rd, sql_store_load_##sql, read_##name, param);
+	if (r == 0 && fns->core_state)
+		r = read_core_state(s, fns, arg);
+	READ(rank_step, rank_steps, NULL)
 	READ(host, hosts, NULL)
 	READ(agent, agents, NULL)
 	READ(batches, batches, NULL)
 	READ(process, processes, NULL)
 	READ(ring, rings, NULL)
 	READ(name, names, NULL)
-	READ(group, groups, NULL)
 	READ(exchange, exchanges, NULL)
-	READ(rank_step, rank_steps, NULL)
 	READ(chunk, chunks, &low_water)
 #undef READ
 	return r;

@@ -87,21 +87,20 @@ void store_explain(char *out, size_t n_out, int outcome, const char *path);
 
 /* What a restart needs, read before store_start(). NULL members are skipped. */
 struct store_reader_fns {
+	int (*core_state)(void *arg, const unsigned char *v, size_t n);
+	int (*rank_step)(void *arg, const struct fact_rank_step *v);
 	int (*host)(void *arg, const struct row_host *v);
 	int (*agent)(void *arg, const struct row_agent *v);
 	int (*batches)(void *arg, uint32_t agent, uint64_t lo, uint64_t hi);
 	int (*process)(void *arg, const struct row_process *v);
 	int (*ring)(void *arg, const struct row_ring *v);
 	int (*name)(void *arg, const struct row_name *v);
-	int (*group)(void *arg, const struct fact_group *v);
 	int (*exchange)(void *arg, const struct row_exchange *v);
-	int (*rank_step)(void *arg, const struct fact_rank_step *v);
 	int (*chunk)(void *arg, const struct row_chunk *v); /* from low_water on */
 };
 struct store_head {
 	struct row_run run; /* .set: there is one */
 	uint64_t low_water, last_chunk;
-	int64_t last_complete_step; /* -1 = none */
 };
 int store_head(struct store *s, struct store_head *ret);
 /* In the order of the members. Stops at the first answer that is not 0. */

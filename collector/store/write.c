@@ -334,6 +334,7 @@ static int write_rank_step(struct store *s, const struct fact_rank_step *v)
 	bind_real(&b, v->excess_ratio);
 	bind_int(&b, v->n_peers);
 	bind_real(&b, v->coverage);
+	bind_int(&b, v->dur_err_ns);
 	return run(s, &b);
 }
 
@@ -516,10 +517,13 @@ static int write_low_water(struct store *s, uint64_t low_water)
 	return r;
 }
 
-/* Facts that a replay may have seen only in part: what is stored stays. */
-static bool stored_before(const struct store_job *j, uint32_t step)
+static int write_core_state(struct store *s, const unsigned char *v, size_t n)
 {
-	return j->replay_step >= 0 && (int64_t)step <= j->replay_step;
+	struct bind b = { s->put_meta, 0 };
+
+	bind_text(&b, "core");
+	bind_blob(&b, v, n);
+	return run(s, &b);
 }
 
 int store_write_rows(struct store *s, struct store_job *j)
@@ -546,6 +550,9 @@ int store_write_rows(struct store *s, struct store_job *j)
 	EACH(j->gauges, write_gauge)
 	EACH(f->groups, write_group)
 	EACH(f->clocks, write_clock)
+	EACH(f->steps, write_step)
+	EACH(f->rank_steps, write_rank_step)
+	EACH(f->buckets, write_bucket)
 #undef EACH
 	j->verdict_ids.n = 0; /* a second try starts over */
 	for (size_t i = 0; i < f->verdicts.n && r == 0; i++) {
@@ -553,17 +560,10 @@ int store_write_rows(struct store *s, struct store_job *j)
 
 		r = id ? write_verdict(s, &f->verdicts.v[i], id) : -ENOMEM;
 	}
-	for (size_t i = 0; i < f->steps.n && r == 0; i++)
-		if (!stored_before(j, f->steps.v[i].step))
-			r = write_step(s, &f->steps.v[i]);
-	for (size_t i = 0; i < f->rank_steps.n && r == 0; i++)
-		if (!stored_before(j, f->rank_steps.v[i].step))
-			r = write_rank_step(s, &f->rank_steps.v[i]);
-	for (size_t i = 0; i < f->buckets.n && r == 0; i++)
-		if (!stored_before(j, f->buckets.v[i].step))
-			r = write_bucket(s, &f->buckets.v[i]);
 	for (size_t i = 0; i < f->collectives.n && r == 0; i++)
 		r = write_collective(s, &f->collectives.v[i], f);
+	if (r == 0 && j->core_state.n)
+		r = write_core_state(s, j->core_state.v, j->core_state.n);
 	if (r == 0)
 		r = write_low_water(s, j->low_water);
 	return r;
