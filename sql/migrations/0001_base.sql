@@ -89,6 +89,9 @@ CREATE TABLE raw_collective (
   skew_err_ns INTEGER NOT NULL, last_rank INTEGER, decided INTEGER NOT NULL,
   mismatch INTEGER NOT NULL, n_expected INTEGER, n_seen INTEGER NOT NULL, arrivals TEXT NOT NULL,
   PRIMARY KEY (group_id, seq)) WITHOUT ROWID;
+-- "Which collectives had this step" is asked at every click; steps come in order, so the index
+-- grows at its end.
+CREATE INDEX raw_collective_step ON raw_collective (step);
 
 CREATE TABLE raw_bucket (
   step INTEGER NOT NULL, rank INTEGER NOT NULL, ddp INTEGER NOT NULL, micro INTEGER NOT NULL,
