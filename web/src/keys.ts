@@ -2,7 +2,7 @@
 
 import { signal } from '@preact/signals';
 import {
-  all_ranks, all_steps, findings, flush, go, has_steps, help_open, said, select, setSteps, shift, shown_ranks, shown_steps,
+  all_ranks, all_steps, findings, flush, following, go, has_steps, help_open, said, select, setSteps, shift, shown_ranks, shown_steps,
   state, zoom,
 } from './state';
 import { Range } from './lib/hash';
@@ -111,16 +111,21 @@ function up(): void {
 }
 
 export function toggleLive(): void {
-  const s = state.value, live = !s.live;
-  go({ live, steps: live && s.steps ? shift(s.steps, all_steps.value.hi, all_steps.value) : s.steps ?? (live ? null : shown_steps.value) });
-  said.value = live ? 'Following the newest step.' : 'Not following.';
+  const s = state.value;
+  if (following.value) {
+    go({ live: false, steps: shown_steps.value });
+    said.value = 'Not following.';
+  } else {
+    go({ live: true, steps: s.steps && shift(s.steps, all_steps.value.hi, all_steps.value) });
+    said.value = 'Following the newest step.';
+  }
 }
 
 function focusSelection(): void {
   const s = state.value;
   if (s.step === null)
     return;
-  go({ view: 'heat', live: false, steps: shift({ lo: s.step - 20, hi: s.step + 20 }, 0, all_steps.value) });
+  go({ view: 'heat', steps: shift({ lo: s.step - 20, hi: s.step + 20 }, 0, all_steps.value) });
 }
 
 function menu(id: string): void {

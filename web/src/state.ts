@@ -111,9 +111,14 @@ export function zoom(r: Range, factor: number, at: number, all: Range, n_min: nu
   return shift({ lo, hi: lo + Math.max(1, size) - 1 }, 0, all);
 }
 
-/* A window that does not end at the newest step is not live. */
+/* A window moves with the run only while it ends at the newest step. */
+export const following = computed(() => {
+  const s = state.value;
+  return s.live && (!s.steps || s.steps.hi >= all_steps.value.hi);
+});
+
 export function setSteps(steps: Range | null): void {
-  go({ steps, live: state.value.live && (!steps || steps.hi >= all_steps.value.hi) });
+  go({ steps });
 }
 
 /* ---- facts ---- */
@@ -179,13 +184,13 @@ function onStep(step: number): void {
   const b = boot.value;
   if (!b || !Number.isSafeInteger(step) || step < 0)
     return;
-  const before = all_steps.value, s = state.value;
+  const s = state.value, follows = following.value;
   const axes = { ...b.axes, first_step: b.axes.first_step ?? step, last_step: Math.max(b.axes.last_step ?? step, step) };
   batch(() => {
     tiles.expire();
     boot.value = { ...b, axes, live: { ...b.live, step: Math.max(b.live.step ?? step, step) } };
     step_news.value = step;
-    if (s.live && s.steps && axes.last_step > before.hi)
+    if (follows && s.steps && axes.last_step > s.steps.hi)
       go({ steps: { lo: s.steps.lo + axes.last_step - s.steps.hi, hi: axes.last_step } });
     tiles_changed.value++;
   });
@@ -225,13 +230,13 @@ function onNews(n: News): void {
   }
 }
 
-let following = false;
+let started = false;
 
 export function start(): void {
   void load();
-  if (following)
+  if (started)
     return;
-  following = true;
+  started = true;
   follow(API, onNews);
   setInterval(() => {
     now_ms.value = Date.now();

@@ -80,7 +80,7 @@ export function ink(lut: Uint32Array, dark: boolean): Ink {
 
 /* The next round number up, in per cent: scales should not flicker with the data. */
 export function roundSpan(excess: number): number {
-  for (const p of [5, 10, 20, 50, 100, 200])
+  for (const p of [5, 10, 20, 30, 50, 75, 100, 200])
     if (excess <= p / 100)
       return p / 100;
   return 4;

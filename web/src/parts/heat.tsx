@@ -23,7 +23,7 @@ export const frame = signal<Frame | null>(null); /* of the large picture: table 
 interface Box { left: number; top: number; right: number; bottom: number }
 interface Hover { x: number; y: number; left: number; top: number }
 
-const FULL: Box = { left: 46, top: 16, right: 104, bottom: 62 };
+const FULL: Box = { left: 46, top: 16, right: 104, bottom: 56 };
 const MINI: Box = { left: 34, top: 14, right: 4, bottom: 20 };
 
 function style(name: string): string {
@@ -108,7 +108,10 @@ function drawOver(c: HTMLCanvasElement, f: Frame, box: Box, w: number, h: number
     drawMargins(g, f, box, pw, ph, dpr, text, strong);
     g.textAlign = 'left';
     g.fillStyle = text;
-    g.fillText(every > 1 ? `step · every ${every * 2 ** f.plan.zr}th rank named` : 'step', box.left, bottom + 26);
+    if (every > 1)
+      g.fillText(`every ${every * 2 ** f.plan.zr}th rank named`, box.left, box.top - 8);
+    g.textAlign = 'right';
+    g.fillText('step', box.left - 6, bottom + 12);
   }
 
   /* Where findings begin: a numbered flag above the step, a tick at the rank. */
@@ -183,7 +186,7 @@ function drawMargins(g: CanvasRenderingContext2D, f: Frame, box: Box, pw: number
     const len = Math.max(1, (Math.abs(v) / most) * width), gap = ch > 6 ? Math.min(8, ch * 0.3) : 0;
     g.fillStyle = colour(v);
     g.fillRect(left, top + gap / 2, len, Math.max(1 / dpr, ch - gap));
-    if (ch > 6) {
+    if (ch > 6 && len > 3) {
       g.strokeStyle = text;
       g.lineWidth = 0.5;
       g.strokeRect(left, top + gap / 2, len, ch - gap);
@@ -204,7 +207,7 @@ function drawMargins(g: CanvasRenderingContext2D, f: Frame, box: Box, pw: number
       continue;
     const t = Math.max(1, (Math.max(0, v) / top_value) * tall);
     g.fillStyle = colour(v);
-    g.fillRect(l, base - t, Math.max(cw - (cw >= 4 ? 1 : 0), 1 / dpr), t);
+    g.fillRect(l, base - t, Math.max(cw - (cw >= 8 ? 1 : 0), 1 / dpr), t);
   }
   g.fillStyle = text;
   g.fillRect(box.left, base, pw, 1 / dpr);
@@ -325,7 +328,7 @@ export function Heat({ mini = false }: { mini?: boolean }) {
       const near = (v: { lo: number; hi: number }, all: { lo: number; hi: number }, n: number) =>
         shift({ lo: Math.round((v.lo + v.hi) / 2 - n / 2), hi: Math.round((v.lo + v.hi) / 2 + n / 2) - 1 }, 0, all);
       go({
-        view: 'heat', rank: null, step: null, live: false,
+        view: 'heat', rank: null, step: null,
         steps: near(st, all_steps.value, Math.min(256, all_steps.value.hi - all_steps.value.lo + 1)),
         ranks: fr.plan.zr > 0 ? near(r, all_ranks.value, Math.min(64, all_ranks.value.hi + 1)) : state.value.ranks,
       });

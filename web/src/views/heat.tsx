@@ -1,7 +1,7 @@
 /* heat.tsx (view) - the heatmap with its choices, scale and table form. */
 
 import type { ComponentChildren } from 'preact';
-import { boot, findings, go, is_live, linkTo, said, setSteps, shift, all_steps, shown_ranks, shown_steps, state, tiles } from '../state';
+import { boot, findings, following, go, is_live, linkTo, said, setSteps, shift, all_steps, shown_ranks, shown_steps, state, tiles } from '../state';
 import { placeOf, toggleLive } from '../keys';
 import { count, plural } from '../lib/format';
 import { frame, Heat, valueText } from '../parts/heat';
@@ -41,7 +41,7 @@ export function HeatView() {
         <span class="range">ranks {count(ranks.lo)}–{count(ranks.hi)} · steps {count(steps.lo)}–{count(steps.hi)}</span>
         <span class="grow" />
         {(s.ranks || s.steps) && <button type="button" onClick={() => go({ ranks: null, steps: null })} title="key: 0">Show all</button>}
-        {is_live.value && <button type="button" aria-pressed={s.live} onClick={toggleLive} title="key: l">Follow</button>}
+        {is_live.value && <button type="button" aria-pressed={following.value} onClick={toggleLive} title="key: l">Follow</button>}
         <button type="button" aria-pressed={s.table} onClick={() => go({ table: !s.table })} title="key: t">As table</button>
       </div>
       <section class="panel">
@@ -69,8 +69,9 @@ function FindingStrip() {
     <ul class="strip" aria-label="Findings">
       {list.slice(0, 9).map((v, i) => {
         const p = placeOf(v);
-        return <li key={v.id}><a id={`finding-${i}`} href={linkTo(p)}><b>{i + 1}</b> {p.rank !== null && `rank ${p.rank} `}
-          {p.step !== null && `since step ${count(p.step)}`} <span class="dim">{v.class}</span></a></li>;
+        return <li key={v.id}><a id={`finding-${i}`} href={linkTo(p)}><b>{i + 1}</b>
+          <span class="who">{p.rank !== null && `rank ${p.rank} `}{p.step !== null && `since step ${count(p.step)}`}</span>
+          <span class="dim">{v.class}</span><span>{v.sentence}</span></a></li>;
       })}
     </ul>
   );

@@ -124,11 +124,11 @@ export function Now() {
         <section class="panel">
           <h2>Data</h2>
           <dl class="data">
-            <dt>events</dt><dd>{count(b.coverage.events)}</dd>
-            <dt>lost</dt><dd>{count(b.coverage.events_lost)}</dd>
-            <dt>dropped at the source</dt><dd>{count(b.coverage.drops)}</dd>
-            <dt>agents</dt><dd>{count(b.live.n_agents)}</dd>
-            <dt>hosts</dt><dd>{count(b.clock.hosts)}{b.clock.unaligned > 0 ? `, ${count(b.clock.unaligned)} not aligned` : ''}</dd>
+            <div><dt>events</dt><dd>{count(b.coverage.events)}</dd></div>
+            <div><dt>lost</dt><dd>{count(b.coverage.events_lost)}</dd></div>
+            <div><dt>dropped at source</dt><dd>{count(b.coverage.drops)}</dd></div>
+            <div><dt>agents</dt><dd>{count(b.live.n_agents)}</dd></div>
+            <div><dt>hosts</dt><dd>{count(b.clock.hosts)}{b.clock.unaligned > 0 ? `, ${count(b.clock.unaligned)} not aligned` : ''}</dd></div>
           </dl>
         </section>
       </div>
