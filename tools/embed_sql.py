@@ -1,26 +1,50 @@
-"""SQL files to one C header: sql/report/ranks.sql becomes sql_report_ranks[].
+#!/usr/bin/env python3
+"""Make sql.c and sql.h from SQL files: embed_sql.py ROOT OUT.c OUT.h FILE...
 
-The name is the path below sql/ with _ for /. Comments stay in the file and
-leave the program.
+sql/store/put_run.sql becomes `sql_store_put_run`; files below migrations/ also
+become the table `sql_migrations`, in the order of their numbers.
 """
-import pathlib
-import re
+import os
 import sys
 
 
-def c_string(text):
-    lines = [re.sub(r"^\s*--.*$", "", line).rstrip() for line in text.splitlines()]
-    return "\n".join('\t"%s\\n"' % line.replace("\\", "\\\\").replace('"', '\\"')
-                     for line in lines if line)
+def literal(text):
+    out = []
+    for line in text.splitlines():
+        line = line.replace('\\', '\\\\').replace('"', '\\"')
+        out.append('\t"' + line + '\\n"')
+    return '\n'.join(out) or '\t""'
 
 
-def main(out, root, *files):
-    parts = ["/* Made by embed_sql.py from sql/. */", "#pragma once", ""]
-    for name in files:
-        path = pathlib.Path(name)
-        symbol = "sql_" + re.sub(r"\W", "_", str(path.relative_to(root).with_suffix("")))
-        parts += ["static const char %s[] =" % symbol, c_string(path.read_text()) + ";", ""]
-    pathlib.Path(out).write_text("\n".join(parts))
+def main():
+    root, out_c, out_h = sys.argv[1:4]
+    names, migrations, body = [], [], []
+    for path in sorted(sys.argv[4:]):
+        rel = os.path.relpath(path, root)
+        name = 'sql_' + rel[:-len('.sql')].replace(os.sep, '_')
+        with open(path, encoding='utf-8') as f:
+            text = f.read()
+        body.append('const char %s[] =\n%s;\n' % (name, literal(text)))
+        names.append(name)
+        if rel.startswith('migrations' + os.sep):
+            version = int(os.path.basename(rel).split('_')[0])
+            if version != len(migrations) + 1:
+                sys.exit('%s: migrations are numbered 1, 2, 3, ... without gaps' % path)
+            migrations.append((version, name))
+    with open(out_h, 'w', encoding='utf-8') as f:
+        f.write('/* Made by tools/embed_sql.py from sql/: edit there. */\n#pragma once\n\n')
+        f.write('struct sql_migration {\n\tint version;\n\tconst char *text;\n};\n')
+        f.write('extern const struct sql_migration sql_migrations[];\n')
+        f.write('#define SQL_N_MIGRATIONS %d\n\n' % len(migrations))
+        for name in names:
+            f.write('extern const char %s[];\n' % name)
+    with open(out_c, 'w', encoding='utf-8') as f:
+        f.write('/* Made by tools/embed_sql.py from sql/: edit there. */\n#include "sql.h"\n\n')
+        f.write('\n'.join(body))
+        f.write('\nconst struct sql_migration sql_migrations[] = {\n')
+        for version, name in migrations:
+            f.write('\t{ %d, %s },\n' % (version, name))
+        f.write('\t{ 0, 0 },\n};\n')
 
 
-main(*sys.argv[1:])
+main()

@@ -9,11 +9,13 @@ CREATE TABLE raw_run (
   started_ns INTEGER NOT NULL, ended_ns INTEGER,
   fleet_minus_raw_ns INTEGER NOT NULL,   -- the collector's own clock: fleet = RAW + this …
   boot_id TEXT NOT NULL,                 -- … while it runs on this boot
+  time_ns_inode INTEGER NOT NULL,        -- … and in this time namespace
   layout TEXT NOT NULL DEFAULT '{}');
 
 CREATE TABLE raw_host (
   host_id INTEGER PRIMARY KEY, name TEXT NOT NULL, boot_id TEXT NOT NULL,
   time_ns_inode INTEGER NOT NULL, same_clock INTEGER NOT NULL,
+  offset_ns INTEGER NOT NULL,   -- fleet - RAW: exact with same_clock, else a first guess
   UNIQUE (boot_id, time_ns_inode, name));
 
 CREATE TABLE raw_agent (
@@ -45,6 +47,12 @@ CREATE TABLE raw_chunk (
   chunk_id INTEGER PRIMARY KEY, process_id INTEGER NOT NULL, ring INTEGER NOT NULL,
   first_index INTEGER NOT NULL, n_events INTEGER NOT NULL, kinds INTEGER NOT NULL,
   host_t_min_ns INTEGER NOT NULL, host_t_max_ns INTEGER NOT NULL, data BLOB NOT NULL);
+
+-- Which events of each ring are stored, as ranges [lo, hi). One row a ring unless events went
+-- missing in between. Kept beside the chunks so that a restart need not read them.
+CREATE TABLE raw_ring (
+  process_id INTEGER NOT NULL, ring INTEGER NOT NULL, lo INTEGER NOT NULL, hi INTEGER NOT NULL,
+  PRIMARY KEY (process_id, ring, lo)) WITHOUT ROWID;
 
 CREATE TABLE raw_exchange (
   host_id INTEGER NOT NULL, host_t0_ns INTEGER NOT NULL, t1_ns INTEGER NOT NULL,
