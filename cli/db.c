@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sql.h"
+
 #define N_BUSY_MS 5000
 
 static enum db_outcome fail(struct db *d, enum db_outcome o, const char *fmt, ...)
@@ -143,23 +145,18 @@ enum db_outcome db_open(struct db *ret, const char *path)
 
 	rc = number(d->handle, "PRAGMA user_version", &version);
 	if (rc == SQLITE_OK)
-		rc = number(d->handle,
-			    "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN "
-			    "('raw_meta', 'raw_run', 'raw_rank_step')",
-			    &n);
+		rc = number(d->handle, sql_report_n_known_tables, &n);
 	if (rc != SQLITE_OK)
 		return fail(d, DB_UNREADABLE, "cannot read %s: %s", path,
 			    sqlite3_errmsg(d->handle));
 	if (n != 3)
 		return fail(d, DB_FOREIGN, "%s is a SQLite database, but not one of syncline's", path);
-	if (version > SYNCLINE_SCHEMA)
+	if (version > SQL_N_MIGRATIONS)
 		return fail(d, DB_NEWER,
 			    "%s has schema %lld, this build knows up to %d: it was written by a newer "
 			    "release. Read it with that one",
-			    path, (long long)version, SYNCLINE_SCHEMA);
-	rc = number(d->handle, "SELECT count(*) FROM sqlite_master WHERE type = 'view' AND name IN "
-			       "('run', 'rank_step', 'finding')",
-		    &n);
+			    path, (long long)version, SQL_N_MIGRATIONS);
+	rc = number(d->handle, sql_report_n_known_views, &n);
 	if (rc != SQLITE_OK || n != 3)
 		return fail(d, DB_UNFINISHED,
 			    "%s has no views: its collector stopped before it was ready", path);

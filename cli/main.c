@@ -16,6 +16,7 @@
 #include <sqlite3.h>
 
 #include "../proto/frame.h"
+#include "sql.h"
 
 static int cmd_version(int argc, char **argv);
 static int cmd_help(int argc, char **argv);
@@ -192,7 +193,7 @@ static int cmd_version(int argc, char **argv)
 		return EXIT_USAGE;
 	if (o.json) {
 		json_t *v = json_pack("{s:s, s:i, s:i, s:{s:s, s:s, s:s}}", "version", SYNCLINE_VERSION,
-				      "protocol", FRAME_PROTOCOL, "schema", SYNCLINE_SCHEMA, "libraries",
+				      "protocol", FRAME_PROTOCOL, "schema", SQL_N_MIGRATIONS, "libraries",
 				      "sqlite", sqlite3_libversion(), "jansson",
 				      jansson_version_str(), "curl",
 				      curl_version_info(CURLVERSION_NOW)->version);
@@ -203,7 +204,7 @@ static int cmd_version(int argc, char **argv)
 		return EXIT_FINE;
 	}
 	printf("syncline %s (protocol %d, schema %d; sqlite %s, jansson %s, curl %s)\n",
-	       SYNCLINE_VERSION, FRAME_PROTOCOL, SYNCLINE_SCHEMA, sqlite3_libversion(),
+	       SYNCLINE_VERSION, FRAME_PROTOCOL, SQL_N_MIGRATIONS, sqlite3_libversion(),
 	       jansson_version_str(), curl_version_info(CURLVERSION_NOW)->version);
 	return EXIT_FINE;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report_sql.h"
+#include "sql.h"
 
 #define REPORT_SCHEMA 1
 

@@ -105,22 +105,6 @@ static void on_tick(void *arg)
 		r->plan->on_tick(r->plan->arg, r->services.http_url);
 }
 
-static void keep_serving(struct services *s)
-{
-	if (s->collector.pid == 0)
-		return;
-	cli_say("serving %s until Ctrl-C", s->http_url);
-	while (s->collector.pid != 0) {
-		int status;
-		pid_t pid;
-
-		if (launch_pause(1000))
-			return;
-		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-			services_child(s, pid, status);
-	}
-}
-
 int run_job(const struct paths *p, const struct run_plan *plan, struct run_outcome *ret)
 {
 	struct running *r = calloc(1, sizeof *r);
@@ -143,10 +127,9 @@ int run_job(const struct paths *p, const struct run_plan *plan, struct run_outco
 					       .arg = r },
 			&ret->job);
 	services_stop_agent(&r->services);
-	if (plan->serve && rc == 0 && !ret->job.interrupted)
-		keep_serving(&r->services);
 	services_stop_collector(&r->services);
 	ret->traced = r->services.traced;
+	snprintf(ret->http_bound, sizeof ret->http_bound, "%s", r->services.http_bound);
 	ret->has_db = ret->traced && !plan->services.collector_url &&
 		      stat(plan->services.db, &st) == 0;
 	services_fini(&r->services);

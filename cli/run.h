@@ -9,7 +9,6 @@ struct run_plan {
 	struct services_options services;
 	char *const *argv;
 	unsigned n_ranks; /* 0 = argv starts its ranks itself */
-	bool serve;       /* keep the collector until a signal comes */
 	/* Called while the dashboard is up and the job runs; may be NULL. */
 	void (*on_tick)(void *arg, const char *http_url);
 	void *arg;
@@ -19,6 +18,7 @@ struct run_outcome {
 	struct launch_result job;
 	bool traced;      /* the probe was in the job's environment */
 	bool has_db;      /* services.db can be read now */
+	char http_bound[128]; /* ADDR:PORT where the dashboard was, "" = nowhere */
 };
 
 /* 0 or a negative errno when the job could not even be tried. After the job:
