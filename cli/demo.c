@@ -20,7 +20,7 @@
 #define DEMO_RANKS 4
 #define SLOW_RANK 2
 #define SLOW_FROM 80
-#define SLOW_MS 30
+#define SLOW_MS 40
 #define LATEST_ONSET 120 /* steps after SLOW_FROM within which it must be seen */
 #define DEMO_ID "demo-"
 

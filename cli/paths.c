@@ -19,18 +19,19 @@ static int join(char out[PATH_MAX], const char *dir, const char *rest)
 
 int paths_find(struct paths *p)
 {
-	char lib[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", p->dir, sizeof p->dir - 1);
+	char lib[PATH_MAX], exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
 	char *slash;
 	int r;
 
 	if (n < 0)
 		return -errno;
-	p->dir[n] = '\0';
-	slash = strrchr(p->dir, '/');
+	exe[n] = '\0';
+	slash = strrchr(exe, '/');
 	if (!slash)
 		return -ENOENT;
 	*slash = '\0';
+	memcpy(p->dir, exe, sizeof exe);
 
 	r = join(p->agent, p->dir, "syncline-agent");
 	if (r == 0)

@@ -115,7 +115,10 @@ int run_job(const struct paths *p, const struct run_plan *plan, struct run_outco
 	if (!r)
 		return -ENOMEM;
 	r->plan = plan;
-	services_start(&r->services, p, &plan->services);
+	if (getenv("SYNCLINE_OFF") && *getenv("SYNCLINE_OFF"))
+		cli_say("SYNCLINE_OFF is set: the job runs without the probe");
+	else
+		services_start(&r->services, p, &plan->services);
 	if (r->services.http_url[0])
 		cli_say("dashboard %s", r->services.http_url);
 	rc = launch_run(&(struct launch_spec){ .argv = plan->argv,
