@@ -76,6 +76,7 @@ CREATE TABLE raw_rank_step (
   exposed_comm_ns INTEGER, wait_ns INTEGER, wait_err_ns INTEGER, input_wait_ns INTEGER,
   fwd_ns INTEGER, bwd_ns INTEGER, opt_ns INTEGER, eval_ns INTEGER,
   excess_ratio REAL, n_peers INTEGER NOT NULL, coverage REAL NOT NULL,
+  dur_err_ns INTEGER NOT NULL,
   PRIMARY KEY (step, rank)) WITHOUT ROWID;
 
 -- arrivals: JSON [[rank, enter - first_arrival_ns, exit - first_arrival_ns or null, err_ns], …]
@@ -107,7 +108,7 @@ CREATE TABLE raw_verdict (
 
 CREATE TABLE raw_log (
   log_id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, err_ns INTEGER NOT NULL,
-  process_id INTEGER NOT NULL, rank INTEGER, kind TEXT NOT NULL,  -- log, exception
+  process_id INTEGER, rank INTEGER, kind TEXT NOT NULL,  -- log, exception, notice
   level INTEGER NOT NULL, logger TEXT NOT NULL, text TEXT NOT NULL);
 
 CREATE TABLE raw_record (

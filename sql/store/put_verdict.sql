@@ -10,4 +10,5 @@ ON CONFLICT (key) DO UPDATE SET
   error_kind = excluded.error_kind, culprit = excluded.culprit, sentence = excluded.sentence,
   evidence = excluded.evidence, rules_out = excluded.rules_out, coverage = excluded.coverage,
   first_step = excluded.first_step, last_step = excluded.last_step, onset_ns = excluded.onset_ns,
-  cost_ratio = excluded.cost_ratio, margin_ns = excluded.margin_ns, error_ns = excluded.error_ns;
+  cost_ratio = excluded.cost_ratio, margin_ns = excluded.margin_ns, error_ns = excluded.error_ns
+RETURNING verdict_id;
