@@ -15,7 +15,7 @@ if [ "${1:-}" != --inside ]; then
 fi
 rank=$2 peer=$3
 work=$(mktemp -d)
-trap 'umount "$work/shm" 2>/dev/null; rm -rf "$work"' EXIT
+trap 'umount "$work/shm" 2>/dev/null || true; rm -rf "$work"' EXIT
 shm=$work/shm
 mkdir "$shm"
 
