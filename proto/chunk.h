@@ -1,8 +1,10 @@
 /* chunk.h - a run of events of one ring as columns, each as narrow as it can be.
  *
- * Six columns (time, kind, flags, name, a, b). Each is stored as a base and
- * per-event differences of 0, 1, 2, 3, 4 or 8 bytes, either to the base or to
- * the event before, whichever is narrower. Times are host CLOCK_MONOTONIC_RAW
+ * Seven columns: time, kind, flags, name, the upper and the lower half of a
+ * (a step and a number: apart they are narrow), and b rotated left by one (its
+ * top bit is a flag). Each is stored as a base and per-event differences of 0,
+ * 1, 2, 3, 4 or 8 bytes, either to the base or to the event before, whichever
+ * is narrower. Times are host CLOCK_MONOTONIC_RAW
  * nanoseconds: the agent converts ticks, the guest never does.
  *
  * Pure functions on bytes: no allocation, no I/O. A decoder believes nothing:
@@ -25,7 +27,7 @@
 #define CHUNK_MAX_EVENTS 4096
 #define CHUNK_EVENTS 1008 /* what an agent seals at */
 #define CHUNK_HEAD_BYTES 32
-#define CHUNK_N_COLUMNS 6
+#define CHUNK_N_COLUMNS 7
 /* The largest encoding of n events. */
 #define CHUNK_MAX_BYTES(n) (CHUNK_HEAD_BYTES + CHUNK_N_COLUMNS * (16 + 8) + (size_t)(n) * 32)
 
