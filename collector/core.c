@@ -16,17 +16,35 @@ struct core {
 	struct match match;
 	struct steps steps;
 	struct heat *heat;
+	bool expects;
+	uint32_t expect_first, expect_last;
 	uint64_t n_events, n_unknown_kind, n_lost, n_bad;
 };
+
+/* A rank that is silent in a step that others told of is a gap in the picture. */
+static void note_step(struct core *c, uint32_t step, uint32_t n_ranks)
+{
+	if (!c->expects || step < c->expect_first)
+		c->expect_first = step;
+	if (!c->expects || step > c->expect_last)
+		c->expect_last = step;
+	c->expects = true;
+	heat_expect(c->heat, n_ranks, c->expect_first, c->expect_last);
+}
 
 static int on_step_told(void *arg, const struct fact_step *step, const struct fact_rank_step *v,
 			size_t n, bool again)
 {
-	(void)arg;
-	(void)step;
-	(void)v;
-	(void)n;
+	struct core *c = arg;
+
 	(void)again;
+	for (size_t i = 0; i < n; i++) {
+		int r = heat_put(c->heat, &v[i]);
+
+		if (r < 0)
+			return r;
+	}
+	note_step(c, step->step, c->steps.world_size);
 	return 0;
 }
 
@@ -38,6 +56,10 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 
 	if (!c)
 		return -ENOMEM;
+	if (heat_new(&c->heat) < 0) {
+		free(c);
+		return -ENOMEM;
+	}
 	if (!cfg)
 		cfg = &defaults;
 	late_ns = cfg->step_late_ns > 0 ? cfg->step_late_ns : DEFAULT_LATE_NS;
@@ -59,6 +81,7 @@ void core_free(struct core *c)
 	steps_fini(&c->steps);
 	match_fini(&c->match);
 	roster_fini(&c->roster);
+	heat_free(c->heat);
 	free(c);
 }
 
