@@ -15,7 +15,7 @@
 #define TAU_RANKS 32 /* ranks whose autocorrelation is measured */
 #define SIGMA 3.72   /* 1e-4, one-sided */
 #define MIN_STEPS 32
-#define MIN_STEPS_WITHOUT_BEFORE 64
+#define MIN_STEPS_WITHOUT_BEFORE 192
 #define BEFORE_STEPS 32
 #define MIN_NS 1000000000.0
 #define LOOK_EVERY 8  /* steps between two looks at a suspect */
@@ -33,7 +33,7 @@ struct sample { /* of one rank in one step, ns; self < 0 = not there */
 	float self, exposed, coverage;
 	float part[N_PARTS];
 	float excess;	/* over the median of the others, of the step's duration */
-	float position; /* 0 fastest .. 1 slowest */
+	float position; /* the part of the others that it is slower than by the effect */
 };
 
 struct suspect {
@@ -49,7 +49,7 @@ struct standing {
 	char key[96];
 	int32_t ranks[MAX_CULPRITS];
 	uint32_t n_ranks;
-	uint32_t onset; /* count of steps */
+	uint32_t onset, first_onset; /* counts of steps: now, and as told first */
 	uint32_t first_step, last_step;
 	int64_t onset_ns, detected_ns;
 	uint32_t next_tell;
@@ -319,37 +319,60 @@ static uint32_t find_onset(struct slow_fixed_rank *s, uint32_t rank, uint32_t ne
 	return best;
 }
 
-/* Integrated autocorrelation time of the positions, each side of the onset by
- * itself so that the change is not taken for correlation; Geyer's initial
- * positive sequence. */
-static double find_tau(struct slow_fixed_rank *s, uint32_t onset)
+static bool is_culprit(const struct slow_fixed_rank *s, uint32_t rank, double limit)
+{
+	for (unsigned k = 0; k < N_SHAPES; k++)
+		if (s->suspects[rank].sum[k] >= limit)
+			return true;
+	return s->suspects[rank].standing;
+}
+
+/* Integrated autocorrelation time of the positions (Geyer's initial positive
+ * sequence). Ranks that are alike have one mean, so deviations are from the
+ * mean of all of them and not of each: a rank that was slow for the whole of a
+ * short past must count as slow for long, not as a rank with another mean. What
+ * is under suspicion is left out where it is. */
+static double find_tau(struct slow_fixed_rank *s, uint32_t rank, uint32_t onset, double limit)
 {
 	uint32_t begin = window_begin(s), stride = s->n_ranks / TAU_RANKS + 1, max_lag;
 	double *cov = s->scratch, *z = cov + s->n_window, tau = 1, last = 0;
 	uint32_t longest = s->n_steps - onset > onset - begin ? s->n_steps - onset : onset - begin;
 
 	max_lag = longest / 3 < 128 ? longest / 3 : 128;
-	memset(cov, 0, (max_lag + 1) * sizeof *cov);
-	for (uint32_t r = 0; r < s->n_ranks; r += stride)
-		for (unsigned side = 0; side < 2; side++) {
-			uint32_t from = side ? onset : begin, to = side ? s->n_steps : onset, n = 0;
-			double mean = 0;
+	memset(cov, 0, (max_lag + 2) * sizeof *cov); /* the last one is for sums */
+	for (unsigned side = 0; side < 2; side++) {
+		uint32_t from = side ? onset : begin, to = side ? s->n_steps : onset, n_all = 0;
+		double mean = 0;
 
-			for (uint32_t c = from; c < to; c++) {
-				const struct sample *x = sample(s, c, r);
+		if (to - from < 16)
+			continue;
+		for (uint32_t pass = 0; pass < 2; pass++) {
+			for (uint32_t r = 0; r < s->n_ranks; r += stride) {
+				uint32_t n = 0;
 
-				if (x->self >= 0)
-					mean += z[n++] = x->position;
+				if (s->suspects[r].standing || (side && (r == rank || is_culprit(s, r, limit))))
+					continue;
+				for (uint32_t c = from; c < to; c++) {
+					const struct sample *x = sample(s, c, r);
+
+					if (x->self >= 0)
+						z[n++] = x->position - mean;
+				}
+				if (pass == 0) {
+					for (uint32_t i = 0; i < n; i++)
+						cov[max_lag + 1] += z[i];
+					n_all += n;
+					continue;
+				}
+				for (uint32_t lag = 0; lag <= max_lag && lag < n; lag++)
+					for (uint32_t i = lag; i < n; i++)
+						cov[lag] += z[i] * z[i - lag];
 			}
-			if (n < 16)
-				continue;
-			mean /= n;
-			for (uint32_t i = 0; i < n; i++)
-				z[i] -= mean;
-			for (uint32_t lag = 0; lag <= max_lag && lag < n; lag++)
-				for (uint32_t i = lag; i < n; i++)
-					cov[lag] += z[i] * z[i - lag];
+			if (pass == 0)
+				mean = n_all ? cov[max_lag + 1] / n_all : 0;
+			cov[max_lag + 1] = 0;
 		}
+	}
 	if (cov[0] <= 0)
 		return TAU_MIN;
 	for (uint32_t lag = 1; lag <= max_lag; lag++) {
@@ -383,14 +406,6 @@ static bool interval(struct slow_fixed_rank *s, uint32_t rank, uint32_t from, do
 	return true;
 }
 
-static bool is_culprit(const struct slow_fixed_rank *s, uint32_t rank, double limit)
-{
-	for (unsigned k = 0; k < N_SHAPES; k++)
-		if (s->suspects[rank].sum[k] >= limit)
-			return true;
-	return s->suspects[rank].standing;
-}
-
 static bool look_at(struct slow_fixed_rank *s, uint32_t rank, uint32_t near, double limit,
 		    struct look *ret)
 {
@@ -401,7 +416,7 @@ static bool look_at(struct slow_fixed_rank *s, uint32_t rank, uint32_t near, dou
 			      .other_high = -DBL_MAX };
 	from = ret->onset;
 	ret->n = s->n_steps - from;
-	ret->tau = find_tau(s, from);
+	ret->tau = find_tau(s, rank, from, limit);
 	if (!interval(s, rank, from, ret->tau, &ret->low, &ret->excess, &ret->high))
 		return false;
 	for (uint32_t r = 0; r < s->n_ranks; r++) {
@@ -493,7 +508,9 @@ static struct standing *find_standing(struct slow_fixed_rank *s, uint32_t onset)
 		struct standing *v = &s->standing[i];
 		uint32_t gap = v->onset > onset ? v->onset - onset : onset - v->onset;
 
-		if (!v->ended && !v->notice && gap <= SAME_ONSET)
+		/* Noise moves an onset by more the more steps it took to be sure. */
+		if (!v->ended && !v->notice &&
+		    (gap <= SAME_ONSET || gap <= (s->n_steps - onset) / 4))
 			return v;
 	}
 	return NULL;
@@ -715,12 +732,14 @@ static int judge(struct slow_fixed_rank *s, uint32_t rank, uint32_t near, double
 	    (n_before < BEFORE_STEPS && l.n < MIN_STEPS_WITHOUT_BEFORE) ||
 	    (double)(s->end_of[slot(s, s->n_steps - 1)] - s->begin_of[slot(s, l.onset)]) < MIN_NS)
 		return 0;
+	if (x->end_sum >= END_NATS / 2) /* it was, but is no more */
+		return 0;
 	if (l.cost_share < 0.5) /* slow, but nobody waits for it */
 		return 0;
 	for (uint32_t r = 0; r < s->n_ranks; r++)
-		n_culprits += r == rank || is_culprit(s, r, l.tau * limit);
-	if (n_culprits > 1 && 2 * n_culprits >= s->n_ranks && s->n_ranks > 3 && n_culprits > 2)
-		return 0; /* a host or the half of the job: another class */
+		n_culprits += r == rank || is_culprit(s, r, limit);
+	if (2 * n_culprits >= s->n_ranks && s->n_ranks > 3)
+		return 0; /* half of the job: who is slow and who is fast? */
 
 	if (s->n_ranks < 4 || l.coverage < MIN_COVERAGE)
 		confidence = CONFIDENCE_INSUFFICIENT;
@@ -748,7 +767,7 @@ static int judge(struct slow_fixed_rank *s, uint32_t rank, uint32_t near, double
 	if (!v)
 		return -ENOMEM;
 	if (!*v->key) {
-		v->onset = l.onset;
+		v->first_onset = l.onset;
 		v->first_step = s->step_of[slot(s, l.onset)];
 		snprintf(v->key, sizeof v->key, "slow.fixed_rank/%u/%u", rank, v->first_step);
 	}
@@ -776,7 +795,7 @@ static int review(struct slow_fixed_rank *s, struct facts *facts)
 			continue;
 		for (uint32_t k = 0; k < v->n_ranks; k++) {
 			const struct suspect *x = &s->suspects[v->ranks[k]];
-			uint32_t until = x->end_sum > 0 ? x->end_start : s->n_steps;
+			uint32_t until = x->end_sum > END_NATS / 2 ? x->end_start : s->n_steps;
 
 			over += x->end_sum >= END_NATS;
 			if (until > last)
@@ -808,11 +827,10 @@ static int review(struct slow_fixed_rank *s, struct facts *facts)
 
 			if (look_at(s, (uint32_t)v->ranks[0], v->onset, DBL_MAX, &l) &&
 			    l.low > l.other_high) {
-				uint32_t onset = v->onset;
-
 				take_numbers(v, &l, CONFIDENCE_CERTAIN);
-				/* More steps place the onset better. */
-				if (l.onset + SAME_ONSET >= onset && l.onset <= onset + SAME_ONSET) {
+				/* More steps place the onset better, not elsewhere. */
+				if (l.onset + SAME_ONSET >= v->first_onset &&
+				    l.onset <= v->first_onset + SAME_ONSET) {
 					v->onset = l.onset;
 					v->first_step = s->step_of[slot(s, l.onset)];
 					v->onset_ns = s->begin_of[slot(s, l.onset)];
@@ -891,7 +909,7 @@ int slow_fixed_rank_step(struct slow_fixed_rank *s, uint32_t step, uint32_t worl
 		x->part[PART_OTHER] = (float)(f->self_ns - f->input_wait_ns - f->fwd_ns - f->bwd_ns -
 					      f->opt_ns);
 		x->excess = (float)((mine - median_without(self, n, mine)) / typical_ns);
-		x->position = (float)n_below(self, n, mine) / (float)(n - 1);
+		x->position = (float)position / (float)(n - 1);
 
 		for (unsigned k = 0; k < N_SHAPES; k++) {
 			q->sum[k] += s->table[k * n + position];
@@ -902,9 +920,11 @@ int slow_fixed_rank_step(struct slow_fixed_rank *s, uint32_t step, uint32_t worl
 		}
 		if (q->end_sum <= 0)
 			q->end_start = s->n_steps;
-		q->end_sum -= s->table[1 * n + position];
+		q->end_sum -= s->table[1 * n + n_below(self, n, mine)];
 		if (q->end_sum < 0)
 			q->end_sum = 0;
+		if (q->end_sum > END_NATS) /* healthy for long must not outweigh what comes */
+			q->end_sum = END_NATS;
 	}
 	s->n_steps++;
 	s->last_step = step;

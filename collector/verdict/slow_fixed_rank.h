@@ -29,7 +29,7 @@
  *
  * A name also needs: intervals of the median excess (order statistics, 3.7
  * sigma of the sign test, widened by tau) that lie above those of every other
- * rank; at least 32 steps (64 where there is no time before to compare with)
+ * rank; at least 32 steps (192 where there is no time before to compare with)
  * and one second; and that it costs: the others wait in collectives longer
  * than the rank itself by at least half of its excess. Overlap is too_close, a
  * notice; fewer than three peers or many lost events is insufficient, a notice.
