@@ -58,21 +58,19 @@ int syncline_start(void)
 	return gate_header(gate_get()) != NULL;
 }
 
-/* Start if nobody has; then is it worth trying again? */
-static __attribute__((noinline, cold)) struct gate *first_call(unsigned level)
+/* Nobody has started the probe: do it, then put the event that asked. */
+static __attribute__((noinline, cold)) void first_event(uint64_t head, uint64_t a, uint64_t b)
 {
-	return syncline_start() ? emit_gate(level) : NULL;
+	struct what w = { head, a, b };
+
+	if (atomic_load_explicit(&probe_start_state, memory_order_relaxed) == START_UNDECIDED)
+		(void)syncline_start();
+	emit(LEVEL_DEFAULT, w, emit_early);
 }
 
-static inline __attribute__((always_inline)) struct gate *api_gate(unsigned level)
+static inline __attribute__((always_inline)) void event(struct what w)
 {
-	struct gate *g = emit_gate(level);
-
-	if (unlikely(!g) && unlikely(atomic_load_explicit(&probe_start_state,
-							  memory_order_relaxed) ==
-				     START_UNDECIDED))
-		g = first_call(level);
-	return g;
+	emit(LEVEL_DEFAULT, w, first_event);
 }
 
 uint32_t syncline_name(const char *name)
@@ -83,28 +81,19 @@ uint32_t syncline_name(const char *name)
 	return probe_name(name);
 }
 
-static inline __attribute__((always_inline)) void event(unsigned kind, uint32_t name, uint64_t a,
-							uint64_t b)
-{
-	struct gate *g = api_gate(LEVEL_DEFAULT);
-
-	if (likely(g))
-		emit_write(g, tick_read(g->tick_source), kind, 0, name, a, b);
-}
-
 void syncline_mark(uint32_t name, uint64_t a, uint64_t b)
 {
-	event(EVENT_MARK, name, a, b);
+	event(what_of(EVENT_MARK, 0, name, a, b));
 }
 
 void syncline_scope_begin(uint32_t name, uint64_t value)
 {
-	event(EVENT_SCOPE_BEGIN, name, value, 0);
+	event(what_of(EVENT_SCOPE_BEGIN, 0, name, value, 0));
 }
 
 void syncline_scope_end(uint32_t name, uint64_t value)
 {
-	event(EVENT_SCOPE_END, name, value, 0);
+	event(what_of(EVENT_SCOPE_END, 0, name, value, 0));
 }
 
 void syncline_counter(uint32_t name, double value)
@@ -112,7 +101,7 @@ void syncline_counter(uint32_t name, double value)
 	uint64_t bits;
 
 	memcpy(&bits, &value, sizeof bits);
-	event(EVENT_COUNTER, name, bits, 0);
+	event(what_of(EVENT_COUNTER, 0, name, bits, 0));
 }
 
 unsigned syncline_level(void)

@@ -73,8 +73,11 @@ static enum probe_off open_dir(struct file *f, const char **ret_dir, bool *ret_s
 			return fail(f, PROBE_NO_DIR, errno);
 		f->dir_fd = open(dir, flags);
 	}
-	if (f->dir_fd < 0)
+	if (f->dir_fd < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			return fail(f, PROBE_NO_FD, errno);
 		return fail(f, errno == EACCES ? PROBE_DIR_DENIED : PROBE_NO_DIR, errno);
+	}
 	/* Anybody may make a directory of that name under /dev/shm, and who owns
 	 * it can cut our file short: SIGBUS. */
 	if (!shared && (fstat(f->dir_fd, &st) != 0 || st.st_uid != geteuid()))

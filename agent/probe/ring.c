@@ -20,9 +20,11 @@ _Thread_local struct local probe_local __attribute__((tls_model("initial-exec"))
 static pthread_key_t leave_key;
 static _Atomic uint64_t n_early;
 
-void ring_count_early(void)
+void emit_early(uint64_t head, uint64_t a, uint64_t b)
 {
-	atomic_fetch_add_explicit(&n_early, 1, memory_order_relaxed);
+	(void)head, (void)a, (void)b;
+	if (atomic_load_explicit(&probe_start_state, memory_order_relaxed) == START_RUNNING)
+		atomic_fetch_add_explicit(&n_early, 1, memory_order_relaxed);
 }
 
 uint64_t ring_take_n_early(void)
@@ -106,7 +108,8 @@ static struct shm_ring *settle(struct gate *g, struct local *l)
 	return r;
 }
 
-struct shm_ring *ring_take(struct gate *g)
+/* This thread's ring, or NULL and the event is counted as lost. */
+static struct shm_ring *take(struct gate *g)
 {
 	struct local *l = &probe_local;
 	int saved_errno = errno;
@@ -147,15 +150,38 @@ struct shm_ring *ring_take(struct gate *g)
 	return r;
 }
 
-bool ring_make_room(struct gate *g, struct shm_ring *r, uint64_t head)
+void emit_slow(struct gate *g, uint64_t tick, uint64_t first, uint64_t a, uint64_t b)
 {
+	struct local *l = &probe_local;
+	struct shm_ring *r = l->ring;
+	uint64_t head;
+
+	if (!r) {
+		r = take(g);
+		if (!r)
+			return;
+	}
+	l->ring = NULL;
+	atomic_signal_fence(memory_order_seq_cst);
+
+	head = atomic_load_explicit(&r->head, memory_order_relaxed);
 	r->tail_seen = atomic_load_explicit(&r->tail, memory_order_acquire);
 	/* A tail past head is nonsense from the other side: the difference wraps
 	 * and reads as full. */
-	if (head - r->tail_seen <= g->slot_mask)
-		return true;
-	atomic_fetch_add_explicit(&r->n_dropped, 1, memory_order_relaxed);
-	return false;
+	if (head - r->tail_seen <= g->slot_mask) {
+		emit_slot(&l->slots[head & g->slot_mask], tick, (struct what){ first, a, b });
+		atomic_store_explicit(&r->head, head + 1, memory_order_release);
+	} else {
+		atomic_fetch_add_explicit(&r->n_dropped, 1, memory_order_relaxed);
+	}
+
+	atomic_signal_fence(memory_order_seq_cst);
+	l->ring = r;
+}
+
+void emit_raw(struct gate *g, uint64_t head, uint64_t a, uint64_t b)
+{
+	emit_write(g, tick_raw_ns(), (struct what){ head, a, b });
 }
 
 /* Kinds below LEVEL_DEFAULT's: steps and collectives. */
@@ -175,17 +201,17 @@ static inline unsigned level_of(unsigned kind)
 
 void probe_emit(unsigned kind, unsigned flags, uint32_t name, uint64_t a, uint64_t b)
 {
-	struct gate *g = emit_gate(level_of(kind));
-
-	if (likely(g))
-		emit_write(g, tick_read(g->tick_source), kind, flags, name, a, b);
+	emit(level_of(kind), what_of(kind, flags, name, a, b), emit_early);
 }
 
 void probe_emit_at(uint64_t tick, unsigned kind, unsigned flags, uint32_t name, uint64_t a,
 		   uint64_t b)
 {
-	struct gate *g = emit_gate(level_of(kind));
+	struct gate *g = gate_get();
+	struct shm_header *h = gate_header(g);
 
-	if (likely(g))
-		emit_write(g, tick, kind, flags, name, a, b);
+	if (unlikely(!h))
+		emit_early(0, 0, 0);
+	else if (atomic_load_explicit(&h->level, memory_order_relaxed) >= level_of(kind))
+		emit_write(g, tick, what_of(kind, flags, name, a, b));
 }

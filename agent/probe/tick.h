@@ -28,19 +28,28 @@ static inline uint64_t tick_raw_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* The processor's counter; only for a source other than SHM_TICK_RAW. */
+#if defined(__x86_64__)
+static inline uint64_t tick_counter(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+#elif defined(__aarch64__)
+static inline uint64_t tick_counter(void)
+{
+	uint64_t v;
+
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
+	return v;
+}
+#else
+static inline uint64_t tick_counter(void)
+{
+	return tick_raw_ns(); /* tick_detect() never names a counter here */
+}
+#endif
+
 static inline uint64_t tick_read(uint32_t source)
 {
-#if defined(__x86_64__)
-	if (source == SHM_TICK_TSC)
-		return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-	if (source == SHM_TICK_CNTVCT) {
-		uint64_t v;
-
-		__asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
-		return v;
-	}
-#endif
-	(void)source;
-	return tick_raw_ns();
+	return source == SHM_TICK_RAW ? tick_raw_ns() : tick_counter();
 }

@@ -1,0 +1,267 @@
+/* NNG 1.5.2: sockets are opened once, a request is a context with one aio, every
+ * aio is stopped before its socket closes. Callbacks run on NNG's threads and
+ * only move a slot from out to answered. */
+#include "link.h"
+
+#include "clock.h"
+
+#include <errno.h>
+#include <nng/nng.h>
+#include <nng/protocol/reqrep0/req.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define MAX_ANSWER_BYTES (64u << 10)
+#define SEND_MS 5000
+#define CONTROL_MS 2000
+#define RESEND_MS 3000
+#define RECONNECT_MIN_MS 100
+#define N_SLOTS (LINK_MAX_WINDOW + 1)
+
+enum slot_state { IDLE, SENDING, RECEIVING, ANSWERED };
+
+struct slot {
+	struct link *link;
+	enum link_channel channel;
+	nng_ctx ctx;
+	nng_aio *aio;
+	uint64_t tag;
+	enum slot_state state; /* under lock */
+	/* set by the callback before ANSWERED, then the agent's */
+	int result;
+	int64_t at_ns;
+	nng_msg *msg;
+};
+
+struct link {
+	nng_socket sock[LINK_N_CHANNELS];
+	bool open[LINK_N_CHANNELS];
+	struct slot slots[N_SLOTS];
+	unsigned n_slots;
+	int fd;
+	pthread_mutex_t lock;
+	int n_pipes[LINK_N_CHANNELS]; /* under lock */
+};
+
+/* NNG thread. */
+static void answered(struct slot *s, int result, nng_msg *msg)
+{
+	struct link *l = s->link;
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&l->lock);
+	s->result = result;
+	s->at_ns = raw_now();
+	s->msg = msg;
+	s->state = ANSWERED;
+	pthread_mutex_unlock(&l->lock);
+	(void)!write(l->fd, &one, sizeof one);
+}
+
+/* NNG thread. */
+static void on_aio(void *arg)
+{
+	struct slot *s = arg;
+	enum slot_state state;
+	int r = nng_aio_result(s->aio);
+
+	pthread_mutex_lock(&s->link->lock);
+	state = s->state;
+	if (state == SENDING && r == 0)
+		s->state = RECEIVING;
+	pthread_mutex_unlock(&s->link->lock);
+
+	if (r != 0) {
+		nng_msg *msg = state == SENDING ? nng_aio_get_msg(s->aio) : NULL;
+
+		if (msg) { /* not sent: still ours */
+			nng_aio_set_msg(s->aio, NULL);
+			nng_msg_free(msg);
+		}
+		answered(s, r == NNG_ETIMEDOUT ? -ETIMEDOUT : -EIO, NULL);
+	} else if (state == SENDING) {
+		nng_aio_set_timeout(s->aio, s->channel == LINK_CONTROL ? CONTROL_MS :
+									 NNG_DURATION_INFINITE);
+		nng_ctx_recv(s->ctx, s->aio);
+	} else {
+		nng_msg *msg = nng_aio_get_msg(s->aio);
+
+		nng_aio_set_msg(s->aio, NULL);
+		answered(s, 0, msg);
+	}
+}
+
+/* NNG thread. */
+static void on_pipe(nng_pipe pipe, nng_pipe_ev ev, void *arg)
+{
+	struct slot *s = arg; /* the first one of its channel */
+
+	(void)pipe;
+	pthread_mutex_lock(&s->link->lock);
+	s->link->n_pipes[s->channel] += ev == NNG_PIPE_EV_ADD_POST ? 1 : -1;
+	pthread_mutex_unlock(&s->link->lock);
+}
+
+static int open_socket(struct link *l, enum link_channel c, const char *url, unsigned n_slots)
+{
+	nng_socket sock;
+	nng_dialer dialer;
+	struct slot *first = &l->slots[l->n_slots];
+	int r = nng_req0_open(&sock);
+
+	if (r != 0)
+		return -EIO;
+	l->sock[c] = sock;
+	l->open[c] = true;
+	if (nng_socket_set_size(sock, NNG_OPT_RECVMAXSZ, MAX_ANSWER_BYTES) != 0 ||
+	    nng_socket_set_ms(sock, NNG_OPT_SENDTIMEO, SEND_MS) != 0 ||
+	    nng_socket_set_ms(sock, NNG_OPT_RECONNMINT, RECONNECT_MIN_MS) != 0 ||
+	    nng_socket_set_ms(sock, NNG_OPT_RECONNMAXT, c == LINK_CONTROL ? 1000 : 5000) != 0 ||
+	    nng_socket_set_ms(sock, NNG_OPT_REQ_RESENDTIME,
+			      c == LINK_CONTROL ? NNG_DURATION_INFINITE : RESEND_MS) != 0)
+		return -EIO;
+	for (unsigned i = 0; i < n_slots; i++) {
+		struct slot *s = &l->slots[l->n_slots];
+
+		s->link = l;
+		s->channel = c;
+		if (nng_ctx_open(&s->ctx, sock) != 0 || nng_aio_alloc(&s->aio, on_aio, s) != 0)
+			return -EIO;
+		l->n_slots++;
+	}
+	if (nng_pipe_notify(sock, NNG_PIPE_EV_ADD_POST, on_pipe, first) != 0 ||
+	    nng_pipe_notify(sock, NNG_PIPE_EV_REM_POST, on_pipe, first) != 0)
+		return -EIO;
+	if (nng_dialer_create(&dialer, sock, url) != 0)
+		return -EINVAL;
+	/* In the background: a collector that is not there yet is no error. */
+	return nng_dialer_start(dialer, NNG_FLAG_NONBLOCK) != 0 ? -EIO : 0;
+}
+
+int link_open(struct link **ret, const char *control_url, const char *data_url, unsigned n_window)
+{
+	struct link *l = calloc(1, sizeof *l);
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	if (n_window > LINK_MAX_WINDOW)
+		n_window = LINK_MAX_WINDOW;
+	pthread_mutex_init(&l->lock, NULL);
+	l->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	r = l->fd < 0 ? -errno : 0;
+	if (r == 0)
+		r = open_socket(l, LINK_CONTROL, control_url, 1);
+	if (r == 0)
+		r = open_socket(l, LINK_DATA, data_url, n_window);
+	if (r != 0) {
+		link_close(l);
+		return r;
+	}
+	*ret = l;
+	return 0;
+}
+
+void link_close(struct link *l)
+{
+	if (!l)
+		return;
+	for (unsigned i = 0; i < l->n_slots; i++)
+		nng_aio_stop(l->slots[i].aio);
+	for (int c = 0; c < LINK_N_CHANNELS; c++)
+		if (l->open[c])
+			nng_close(l->sock[c]);
+	for (unsigned i = 0; i < l->n_slots; i++) {
+		nng_aio_free(l->slots[i].aio);
+		if (l->slots[i].msg)
+			nng_msg_free(l->slots[i].msg);
+	}
+	if (l->fd >= 0)
+		close(l->fd);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+int link_ask(struct link *l, enum link_channel c, uint64_t tag, const void *data, size_t n_bytes)
+{
+	struct slot *s = NULL;
+	nng_msg *msg;
+
+	pthread_mutex_lock(&l->lock);
+	for (unsigned i = 0; i < l->n_slots && !s; i++)
+		if (l->slots[i].channel == c && l->slots[i].state == IDLE)
+			s = &l->slots[i];
+	pthread_mutex_unlock(&l->lock);
+	if (!s)
+		return -EBUSY;
+	if (nng_msg_alloc(&msg, n_bytes) != 0)
+		return -ENOMEM;
+	memcpy(nng_msg_body(msg), data, n_bytes);
+
+	pthread_mutex_lock(&l->lock);
+	s->tag = tag;
+	s->state = SENDING;
+	pthread_mutex_unlock(&l->lock);
+	nng_aio_set_msg(s->aio, msg);
+	nng_aio_set_timeout(s->aio, c == LINK_CONTROL ? CONTROL_MS : SEND_MS);
+	nng_ctx_send(s->ctx, s->aio);
+	return 0;
+}
+
+int link_fd(const struct link *l)
+{
+	return l->fd;
+}
+
+bool link_next(struct link *l, struct link_answer *ret)
+{
+	struct slot *s = NULL;
+	uint64_t n;
+
+	(void)!read(l->fd, &n, sizeof n); /* before the look: nothing is missed */
+	pthread_mutex_lock(&l->lock);
+	for (unsigned i = 0; i < l->n_slots; i++)
+		if (l->slots[i].state == ANSWERED && (!s || l->slots[i].at_ns < s->at_ns))
+			s = &l->slots[i];
+	if (s) {
+		*ret = (struct link_answer){
+			.channel = s->channel,
+			.tag = s->tag,
+			.result = s->result,
+			.at_ns = s->at_ns,
+		};
+		if (s->msg && nng_msg_len(s->msg) > 0) {
+			ret->n_bytes = nng_msg_len(s->msg);
+			ret->data = malloc(ret->n_bytes);
+			if (ret->data)
+				memcpy(ret->data, nng_msg_body(s->msg), ret->n_bytes);
+			else
+				ret->n_bytes = 0;
+		}
+		if (s->msg)
+			nng_msg_free(s->msg);
+		s->msg = NULL;
+		s->state = IDLE;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return s != NULL;
+}
+
+void link_answer_free(struct link_answer *a)
+{
+	free(a->data);
+	a->data = NULL;
+}
+
+bool link_connected(struct link *l, enum link_channel c)
+{
+	bool yes;
+
+	pthread_mutex_lock(&l->lock);
+	yes = l->n_pipes[c] > 0;
+	pthread_mutex_unlock(&l->lock);
+	return yes;
+}
