@@ -304,11 +304,11 @@ class Collectives(Case):
             self.assertEqual(self.in_group(rank, *((2, 3) if rank < 2 else (0, 1))), [])
 
     def test_messages_count_for_each_direction(self):
-        self.assertEqual([(c.op, c.seq, c.sync) for c in self.in_group(0, 0, 3)],
-                         [(R.SEND, 0, True), (R.SEND, 1, False)])
-        self.assertEqual([(c.op, c.seq, c.sync) for c in self.in_group(3, 0, 3)],
-                         [(R.RECV, 0, True), (R.RECV, 1, False)])
-        self.assertEqual(self.in_group(0, 0, 3)[0].group, self.in_group(3, 0, 3)[0].group)
+        for rank, op in ((0, R.SEND), (3, R.RECV)):
+            found = self.job.ranks[rank].collectives(op)
+            self.assertEqual([(c.seq, c.sync, c.bytes) for c in found],
+                             [(0, True, 32), (1, False, 32)])
+            self.assertEqual({c.group for c in found}, {"0 p2p 0>3"})
 
     def test_every_collective_that_was_sent_has_its_end(self):
         for f in self.job.ranks.values():

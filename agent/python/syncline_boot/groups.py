@@ -8,6 +8,7 @@ from . import guest
 from .guest import probe
 
 _handles = {}  # group name -> (handle, members as told)
+_pairs = {}  # name of a direction -> handle
 _gloo = set()  # handles of groups whose work has plain futures
 _of = {}  # process group -> handle, for the default group also None
 _c10d = None
@@ -89,7 +90,9 @@ def pair(group, src, dst):
         if handle is None:
             pg = _c10d._get_default_group() if group is None else group
             name = "%s p2p %s>%s" % (name_of(pg), "?" if src is None else src, dst)
-            handle = _handle_named(name, [r for r in (src, dst) if r is not None])
+            handle = _pairs.get(name)
+            if handle is None:
+                handle = _pairs[name] = probe.group(name)
             _of[key] = handle
         return handle
     except Exception:
