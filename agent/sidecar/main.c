@@ -313,7 +313,7 @@ static int begin_run(struct agent *a, const char *run)
 		say("%llu batches that an earlier agent kept in %s are shipped first",
 		    (unsigned long long)st.n_adopted, a->opt.spool);
 		a->seen_any = true;
-		a->linger_ns = 2000 * MS;
+		a->linger_ns = a->opt.linger_ns >= 0 ? a->opt.linger_ns : 2000 * MS;
 	}
 	if (st.n_torn > 0)
 		say("%llu files of the spool in %s end in a record that was not finished; what "
