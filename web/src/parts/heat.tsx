@@ -111,7 +111,7 @@ function drawOver(c: HTMLCanvasElement, f: Frame, box: Box, w: number, h: number
     g.textAlign = 'left';
     g.fillStyle = text;
     if (every > 1)
-      g.fillText(`every ${every * 2 ** f.plan.zr}th rank named`, box.left, box.top - 8);
+      g.fillText(`named: 1 in ${every * 2 ** f.plan.zr}`, box.left + pw + 10, bottom + 12);
     g.textAlign = 'right';
     g.fillText('step', box.left - 6, bottom + 12);
   }
@@ -217,7 +217,8 @@ function drawMargins(g: CanvasRenderingContext2D, f: Frame, box: Box, pw: number
   }
   g.fillStyle = text;
   g.fillRect(box.left, base, pw, 1 / dpr);
-  g.fillText(`max ${valueText(f, top_value)}`, left, base - 12);
+  if (f.scale.any)
+    g.fillText(`max ${valueText(f, top_value)}`, left, base - 12);
 }
 
 export function Heat({ mini = false }: { mini?: boolean }) {

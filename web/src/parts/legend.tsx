@@ -26,11 +26,10 @@ export function Scale({ f }: { f: Frame }) {
   }, [s.peers, s.centre, s.span, dark.value]);
 
   const at = (t: number) => s.peers ? signed_ratio(s.centre + (2 * t - 1) * s.span) : duration(s.lo * Math.pow(s.hi / s.lo, t));
-  const any = Number.isFinite(s.peers ? s.centre : s.lo);
   return (
     <figure class="scale">
       <canvas ref={bar} width={W} height={H} aria-hidden="true" />
-      <figcaption>{any ? <><span>≤ {at(0)}</span><span>{at(0.5)}</span><span>≥ {at(1)}</span></> : <span>no values in this range</span>}</figcaption>
+      <figcaption>{s.any ? <><span>≤ {at(0)}</span><span>{at(0.5)}</span><span>≥ {at(1)}</span></> : <span>no values here yet</span>}</figcaption>
     </figure>
   );
 }

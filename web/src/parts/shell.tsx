@@ -178,7 +178,7 @@ export function Waiting() {
         {count(b.coverage.ranks_seen)} of {n ? count(n) : 'an unknown number of'} ranks are here,
         {' '}{plural(b.live.n_agents ?? 0, 'agent')} connected.</p>
       <p>Start a job with</p>
-      <pre><code>syncline run{b.live.listen ? ` --collector ${b.live.listen}` : ''} -- \\{'\n'}    torchrun --nproc_per_node=4 train.py</code></pre>
+      <pre><code>syncline run{b.live.listen ? ` --collector ${b.live.listen}` : ''} -- \{'\n'}    torchrun --nproc_per_node=4 train.py</code></pre>
       <p>or see a planted slow rank being found: <code>syncline demo</code>. This page shows the first step by itself.</p>
     </section>
   );
