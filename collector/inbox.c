@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,10 @@ struct inbox {
 	unsigned n_places;
 	char url[INBOX_MAX_URL];
 
+	/* any thread */
+	atomic_bool ending; /* no more receives are armed */
+	atomic_uint n_sending;
+
 	/* shared, under lock */
 	uv_mutex_t lock;
 	struct queue control_queue, data_queue;
@@ -79,6 +84,10 @@ static struct place *queue_pop(struct queue *q)
 
 static void receive(struct place *p)
 {
+	if (atomic_load(&p->in->ending)) {
+		p->state = PLACE_IDLE;
+		return;
+	}
 	p->state = PLACE_RECEIVING;
 	nng_ctx_recv(p->ctx, p->aio);
 }
@@ -95,6 +104,7 @@ static void on_aio(void *arg)
 		if (r != 0) /* the peer is gone: it asks again, the answer is not news */
 			nng_msg_free(nng_aio_get_msg(p->aio));
 		nng_aio_set_msg(p->aio, NULL);
+		atomic_fetch_sub(&in->n_sending, 1);
 		if (r == NNG_ECLOSED || r == NNG_ECANCELED)
 			p->state = PLACE_IDLE;
 		else
@@ -188,6 +198,7 @@ void inbox_reply(struct inbox *in, struct inbox_msg *m, const void *data, size_t
 	take_back(p);
 	nng_aio_set_msg(p->aio, reply);
 	p->state = PLACE_SENDING;
+	atomic_fetch_add(&in->n_sending, 1);
 	nng_ctx_send(p->ctx, p->aio);
 }
 
@@ -389,6 +400,15 @@ unsigned inbox_n_free(const struct inbox *in)
 void inbox_pause(struct inbox *in)
 {
 	in->paused = true;
+	atomic_store(&in->ending, true);
+}
+
+void inbox_drain(struct inbox *in, unsigned deadline_ms)
+{
+	uint64_t until = uv_hrtime() + (uint64_t)deadline_ms * 1000000;
+
+	while (atomic_load(&in->n_sending) > 0 && uv_hrtime() < until)
+		uv_sleep(1);
 }
 
 void inbox_close(struct inbox *in)

@@ -61,8 +61,11 @@ void inbox_reply(struct inbox *in, struct inbox_msg *m, const void *data, size_t
 /* Takes m back without an answer: the peer sends it again. Loop thread. */
 void inbox_drop(struct inbox *in, struct inbox_msg *m);
 
-/* Nothing more is delivered; what was delivered can still be answered. */
+/* Nothing more is delivered; what was delivered can still be answered. Messages
+ * that came and were not delivered stay unanswered: their senders keep them. */
 void inbox_pause(struct inbox *in);
+/* After inbox_pause(): waits until the answers given are out, at most that long. */
+void inbox_drain(struct inbox *in, unsigned deadline_ms);
 /* Ends all receiving and sending. Messages still owed are freed. NULL is fine. */
 void inbox_close(struct inbox *in);
 

@@ -1173,6 +1173,7 @@ void ingest_status(const struct ingest *g, int64_t now_raw_ns, struct ingest_sta
 
 	*ret = (struct ingest_status){
 		.last_event_ns = g->last_event_ns,
+		.n_hosts = g->peers.n_hosts,
 		.n_ranks = g->n_ranks_alive,
 		.n_ranks_seen = g->n_ranks_seen,
 		.n_ranks_expected = g->run.world_size > 0 ? (uint32_t)g->run.world_size : 0,
@@ -1186,6 +1187,7 @@ void ingest_status(const struct ingest *g, int64_t now_raw_ns, struct ingest_sta
 		bool connected = a->seen_raw_ns && now_raw_ns - a->seen_raw_ns < CONNECTED_NS;
 
 		ret->n_agents += connected;
+		ret->n_drops += a->n_given_up;
 		if (connected && a->cpu_ratio > 0) {
 			cpu += a->cpu_ratio;
 			n_cpu++;

@@ -82,6 +82,9 @@ void store_close(struct store *s); /* after store_stop() and the loop's close ca
  * nothing of it is stored. */
 int store_write(struct store *s, struct store_job *j);
 
+/* "slow", as the finding view has it. */
+const char *store_severity_name(enum fact_severity v);
+
 /* A sentence for a person: what, why, what to do next. */
 void store_explain(char *out, size_t n_out, int outcome, const char *path);
 

@@ -70,7 +70,7 @@ static const char *state_name(enum row_state v)
 	}
 	return "";
 }
-static const char *severity_name(enum fact_severity v)
+const char *store_severity_name(enum fact_severity v)
 {
 	switch (v) {
 	case SEVERITY_NOTICE:
@@ -463,7 +463,7 @@ static int write_verdict(struct store *s, const struct fact_verdict *v, int64_t 
 
 	bind_text(&b, v->key);
 	bind_text(&b, v->class_name);
-	bind_text(&b, severity_name(v->severity));
+	bind_text(&b, store_severity_name(v->severity));
 	bind_text(&b, confidence_name(v->confidence));
 	bind_text(&b, error_kind_name(v->error_kind));
 	bind_text(&b, v->culprit_json);
