@@ -189,15 +189,14 @@ unsigned char picture_fold(const unsigned char *codes, size_t n, enum heat_agg a
 			   enum heat_baseline baseline, double lo_ns, double hi_ns)
 {
 	unsigned char largest = 0, smallest = 255;
-	bool missing = false, unsure = false;
+	bool missing = false, unsure = false, not_finite = false;
 	size_t n_values = 0;
 	double sum = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = codes[i];
 
-		if (c == CODE_NOT_FINITE)
-			return c;
+		not_finite |= c == CODE_NOT_FINITE;
 		missing |= c == CODE_MISSING;
 		unsure |= c == CODE_UNSURE;
 		if (c < CODE_LOW || c > CODE_HIGH)
@@ -209,7 +208,8 @@ unsigned char picture_fold(const unsigned char *codes, size_t n, enum heat_agg a
 			sum += decode(c, baseline, lo_ns, hi_ns);
 	}
 	if (n_values == 0)
-		return unsure ? CODE_UNSURE : missing ? CODE_MISSING : CODE_NONE;
+		return unsure ? CODE_UNSURE : not_finite ? CODE_NOT_FINITE
+				: missing ? CODE_MISSING : CODE_NONE;
 	if (agg == HEAT_MIN || largest == smallest)
 		return smallest;
 	if (agg == HEAT_MEAN)

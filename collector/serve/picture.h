@@ -31,7 +31,8 @@ void picture_unref(struct picture_tile *t);
 int picture_cols(struct heat *heat, const struct route_request *r, unsigned char **ret,
 		 size_t *ret_n);
 
-/* Several codes of neighbours as one: what is not finite beats values, values beat
- * "cannot say", that beats missing, missing beats nothing. Exact for max and min. */
+/* Several codes of neighbours as one, in heat.c's order: a value beats "cannot say",
+ * that beats "not finite", that beats missing, that beats nothing. Exact for max
+ * and min. */
 unsigned char picture_fold(const unsigned char *codes, size_t n, enum heat_agg agg,
 			   enum heat_baseline baseline, double lo_ns, double hi_ns);

@@ -15,7 +15,7 @@ if [ "${1:-}" != --inside ]; then
 fi
 rank=$2 peer=$3
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'umount "$work/shm" 2>/dev/null || true; rm -rf "$work"' EXIT
 shm=$work/shm
 mkdir "$shm"
 
@@ -54,6 +54,7 @@ nothing_left "2 MiB"
 # What containers give: at most a tenth, whole, and every byte of it usable when
 # the rest has been taken by somebody else meanwhile.
 fresh size=64m
+rm -f "$work/out"
 mkfifo "$work/in"
 "$rank" --hold --fill --rank 1 --world 8 <"$work/in" >"$work/out" &
 pid=$!

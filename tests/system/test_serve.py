@@ -23,7 +23,8 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HOST = None
-N_STEPS, N_RANKS, SLOW_RANK = 300, 4, 2
+N_STEPS, N_RANKS, SLOW_RANK = 530, 4, 2
+LAST = N_STEPS - 1
 T0 = 1_700_000_000_000_000_000
 MS = 1_000_000
 CSP = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -273,14 +274,14 @@ class Paths(ServeTest):
         self.assertEqual(b['run'], {'run_id': 'r1', 'name': 'demo "run"', 'world_size': 4,
                                     'started_ns': str(T0), 'ended_ns': None})
         self.assertEqual(b['live'], {
-            'state': 'live', 'now_ns': '2000000000', 'last_event_ns': '1999000000', 'step': 299,
-            'step_ns': self_ns(299, 2) + MS, 'n_ranks': 4, 'n_agents': 1,
+            'state': 'live', 'now_ns': '2000000000', 'last_event_ns': '1999000000', 'step': LAST,
+            'step_ns': self_ns(LAST, 2) + MS, 'n_ranks': 4, 'n_agents': 1,
             'listen': 'tcp://127.0.0.1:7788'})
         self.assertEqual(b['coverage'], {'ranks_expected': 4, 'ranks_seen': 4, 'events': 1000,
                                          'events_lost': 0, 'drops': 0})
         self.assertEqual(b['clock'], {'error_ns': 250, 'hosts': 2, 'unaligned': 1})
         self.assertEqual(b['overhead'], {'agent_cpu_ratio': 0.004, 'known': True})
-        self.assertEqual(b['axes'], {'first_step': 0, 'last_step': 299, 'n_ranks': 4})
+        self.assertEqual(b['axes'], {'first_step': 0, 'last_step': LAST, 'n_ranks': 4})
         self.assertEqual(b['heat']['metrics'],
                          ['self', 'wait', 'exposed', 'input', 'fwd', 'bwd', 'opt', 'step'])
         self.assertEqual(b['heat']['baselines'], ['peers', 'raw'])
@@ -597,9 +598,9 @@ class Heat(ServeTest):
         a = self.tile('self/peers/max/0-0/0/0')
         self.assertEqual(a.body[64 + 3 * 256 + 7], 1)
         self.assertEqual(a.body[64 + 4 * 256 + 7], 0)
-        second = self.tile('self/peers/max/0-0/1/0')
-        self.assertEqual(second.body[64 + 300 - 256], 0)
-        self.assertGreater(second.body[64 + 299 - 256], 2)
+        last = self.tile('self/peers/max/0-0/2/0')
+        self.assertEqual(last.body[64 + N_STEPS - 512], 0)
+        self.assertGreater(last.body[64 + LAST - 512], 2)
 
     def test_packed_and_plain_are_the_same_tile(self):
         packed = self.tile('self/raw/mean/1-1/0/0')
@@ -859,12 +860,12 @@ class ReadOnly(ServeTest):
         self.assertEqual(b['live']['state'], 'snapshot')
         self.assertIsNone(b['live']['listen'])
         self.assertEqual(b['live']['last_event_ns'],
-                         str(T0 + 299 * 50 * MS + self_ns(299, 2) + MS))
+                         str(T0 + LAST * 50 * MS + self_ns(LAST, 2) + MS))
         self.assertEqual(b['coverage'], {'ranks_expected': 4, 'ranks_seen': 4, 'events': 0,
                                          'events_lost': 10, 'drops': 10})
         self.assertEqual(b['clock'], {'error_ns': 400, 'hosts': 2, 'unaligned': 1})
         self.assertEqual(b['overhead'], {'agent_cpu_ratio': None, 'known': False})
-        self.assertEqual(b['axes'], {'first_step': 0, 'last_step': 299, 'n_ranks': 4})
+        self.assertEqual(b['axes'], {'first_step': 0, 'last_step': LAST, 'n_ranks': 4})
 
     def test_its_picture_comes_from_the_rows(self):
         a = self.ok('/api/v1/heat/self/peers/max/0-0/0/0')

@@ -79,9 +79,10 @@ def measure(value):
         return _dtypes.get(value.dtype, 0), value.numel() * value.element_size()
     except AttributeError:
         dtype = n_bytes = 0
-        for item in value or ():
-            dtype, n = measure(item)
-            n_bytes += n
+        if isinstance(value, (list, tuple)):
+            for item in value:
+                dtype, n = measure(item)
+                n_bytes += n
         return dtype, n_bytes
 
 

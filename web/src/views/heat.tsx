@@ -69,7 +69,7 @@ function FindingStrip() {
     <ul class="strip" aria-label="Findings">
       {list.slice(0, 9).map((v, i) => {
         const p = placeOf(v);
-        return <li key={v.id}><a id={`finding-${i}`} href={linkTo(p)}><b>{i + 1}</b>
+        return <li key={v.id}><a href={linkTo(p)}><b>{i + 1}</b>
           <span class="who">{p.rank !== null && `rank ${p.rank} `}{p.step !== null && `since step ${count(p.step)}`}</span>
           <span class="dim">{v.class}</span><span>{v.sentence}</span></a></li>;
       })}
