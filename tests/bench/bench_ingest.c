@@ -27,7 +27,11 @@
 #define N_RINGS 8
 #define N_PREPARED 64
 #define COLL_PER_STEP 64
+#define STEPS_PER_CHUNK 7 /* about what an agent seals at */
+#define STEP_NS FAKE_STEP_NS(COLL_PER_STEP)
+#define STEP_EVENTS FAKE_STEP_EVENTS(COLL_PER_STEP)
 #define MAX_WINDOW 16
+#define MAX_ACKS (1u << 20)
 
 extern char **environ;
 
@@ -39,6 +43,8 @@ static struct {
 	uint64_t next_seq;
 	int64_t until_ns;
 	_Atomic uint64_t n_events, n_bytes, n_failed;
+	_Atomic uint32_t n_acks;
+	float ack_ms[MAX_ACKS];
 	/* raw */
 	unsigned char *chunks[N_PREPARED];
 	size_t n_chunk[N_PREPARED];
@@ -127,33 +133,18 @@ static void next_raw(struct frame_batch *batch, struct frame_chunk *chunks)
 	batch->n_chunks = N_CHUNKS;
 }
 
-/* One step of every rank. Returns its number; encoding happens outside the lock. */
-static void encode_step(uint32_t step, int64_t t0, unsigned char *arena, struct frame_chunk *chunks)
+/* Some steps of every rank, a chunk each. */
+static void encode_steps(uint32_t step, int64_t t0, unsigned char *arena, struct frame_chunk *chunks)
 {
-	static _Thread_local struct event ev[2 * COLL_PER_STEP + 2];
-	uint64_t per_rank = 2 * COLL_PER_STEP + 2;
+	static _Thread_local struct event ev[STEPS_PER_CHUNK * STEP_EVENTS];
 
 	for (uint32_t rank = 0; rank < b.ranks; rank++) {
-		uint64_t t = (uint64_t)t0;
 		size_t n = 0;
 
-		ev[n++] = (struct event){ .tick = t, .kind = EVENT_STEP_BEGIN, .a = event_a(step, 0) };
-		for (uint32_t i = 0; i < COLL_PER_STEP; i++) {
-			uint64_t in = (uint64_t)t0 + 20000u * (i + 1) + (rank * 37 + i * 11) % 5000;
-			uint64_t out = (uint64_t)t0 + 20000u * (i + 1) + 9000 + rank;
-
-			ev[n++] = (struct event){
-				.tick = in, .kind = EVENT_COLL_BEGIN,
-				.flags = event_coll_flags(OP_ALL_REDUCE, DTYPE_F32), .name = 1,
-				.a = event_a(step, step * COLL_PER_STEP + i), .b = 1 << 20,
-			};
-			ev[n] = ev[n - 1];
-			ev[n].kind = EVENT_COLL_END;
-			ev[n++].tick = out;
-		}
-		ev[n++] = (struct event){ .tick = (uint64_t)t0 + 20000u * (COLL_PER_STEP + 2),
-					  .kind = EVENT_STEP_END, .a = event_a(step, 0) };
-		chunks[rank] = (struct frame_chunk){ .proc = rank, .ring = 0, .first = step * per_rank,
+		for (uint32_t k = step; k < step + STEPS_PER_CHUNK; k++)
+			n += fake_step(ev + n, k, rank, COLL_PER_STEP, t0 + (k - step) * STEP_NS);
+		chunks[rank] = (struct frame_chunk){ .proc = rank, .ring = 0,
+						     .first = (uint64_t)step * STEP_EVENTS,
 						     .data = arena };
 		chunks[rank].n_bytes = chunk_encode(ev, n, arena);
 		arena += (chunks[rank].n_bytes + 7) & ~(size_t)7;
@@ -164,7 +155,7 @@ static void *sender(void *arg)
 {
 	struct frame_chunk chunks[64];
 	struct frame_buf buf = { 0 };
-	unsigned char *arena = malloc(64 * CHUNK_MAX_BYTES(2 * COLL_PER_STEP + 2));
+	unsigned char *arena = malloc(64 * CHUNK_MAX_BYTES(STEPS_PER_CHUNK * STEP_EVENTS));
 	nng_ctx ctx;
 
 	(void)arg;
@@ -174,7 +165,7 @@ static void *sender(void *arg)
 		struct frame_batch batch = { .chunks = chunks };
 		uint64_t n_bytes = 0, n_events;
 		uint32_t step = 0;
-		int64_t t0 = 0;
+		int64_t t0 = 0, sent_ns;
 
 		pthread_mutex_lock(&b.lock);
 		if (fake_now_ns() >= b.until_ns) {
@@ -183,23 +174,29 @@ static void *sender(void *arg)
 		}
 		batch.seq = b.next_seq++;
 		if (b.ranks) {
-			step = b.step++;
+			step = b.step;
 			t0 = b.at_ns;
-			b.at_ns += 20000 * (COLL_PER_STEP + 2);
+			b.step += STEPS_PER_CHUNK;
+			b.at_ns += STEPS_PER_CHUNK * STEP_NS;
 		} else {
 			next_raw(&batch, chunks);
 		}
 		pthread_mutex_unlock(&b.lock);
 		if (b.ranks) {
-			encode_step(step, t0, arena, chunks);
+			encode_steps(step, t0, arena, chunks);
 			batch.n_chunks = b.ranks;
-			n_events = (uint64_t)b.ranks * (2 * COLL_PER_STEP + 2);
+			n_events = (uint64_t)b.ranks * STEPS_PER_CHUNK * STEP_EVENTS;
 		} else {
 			n_events = N_CHUNKS * CHUNK_EVENTS;
 		}
 		for (uint32_t i = 0; i < batch.n_chunks; i++)
 			n_bytes += chunks[i].n_bytes;
+		sent_ns = fake_now_ns();
 		if (fake_agent_send(&b.agent, ctx, &batch, &buf, 30000)) {
+			uint32_t k = b.n_acks++;
+
+			if (k < MAX_ACKS)
+				b.ack_ms[k] = (float)(fake_now_ns() - sent_ns) / 1e6f;
 			b.n_events += n_events;
 			b.n_bytes += n_bytes;
 		} else {
@@ -252,10 +249,17 @@ static double query(const char *db, const char *sql)
 	return v;
 }
 
+static int by_value(const void *x, const void *y)
+{
+	float a = *(const float *)x, c = *(const float *)y;
+
+	return (a > c) - (a < c);
+}
+
 int main(int argc, char **argv)
 {
 	const char *url = "tcp://127.0.0.1:0";
-	char bound[300], boot[40] = "";
+	char bound[300];
 	pthread_t threads[MAX_WINDOW];
 	struct rusage usage;
 	struct stat st;
@@ -263,7 +267,6 @@ int main(int argc, char **argv)
 	int status;
 	double s, stored, arrivals, in_chunks;
 	pid_t pid;
-	FILE *f;
 
 	b.seconds = 5;
 	b.window = 4;
@@ -286,23 +289,11 @@ int main(int argc, char **argv)
 	b.next_seq = 1;
 	b.agent.run_id = "bench";
 	memset(b.agent.agent_id, 7, 16);
-	/* The collector's own clock, so that no exchange is needed. */
-	f = fopen("/proc/sys/kernel/random/boot_id", "r");
-	if (f && fgets(boot, sizeof boot, f))
-		boot[strcspn(boot, "\n")] = '\0';
-	if (f)
-		fclose(f);
-	b.agent.boot_id = boot;
-	if (stat("/proc/self/ns/time", &st) == 0)
-		b.agent.time_ns_inode = (uint64_t)st.st_ino;
+	if (!fake_agent_share_clock(&b.agent)) /* so that no exchange is needed */
+		die("cannot read /proc");
 	b.agent.n_procs = b.ranks ? b.ranks : 1;
 	for (uint32_t i = 0; i < b.agent.n_procs; i++)
-		b.agent.procs[i] = (struct frame_proc){
-			.proc = i, .unique = 1000 + i, .started_ns = fake_now_ns(), .pid = 100 + i,
-			.rank = (int32_t)i, .local_rank = (int32_t)i,
-			.world_size = (int32_t)b.agent.n_procs, .level = 2, .state = PROC_ALIVE,
-			.state_at_ns = fake_now_ns(), .exit_code = -1, .signal = -1,
-		};
+		fake_proc(&b.agent.procs[i], i, (int32_t)i, (int32_t)b.agent.n_procs);
 	if (fake_agent_open(&b.agent, bound, 60000) != 0 || !fake_agent_hello(&b.agent, 5000))
 		die("no welcome");
 	if (!b.ranks)
@@ -327,6 +318,9 @@ int main(int argc, char **argv)
 	printf("%-22s %9.3f M events/s acknowledged after commit, %.0f stored, %llu batches failed\n",
 	       b.ranks ? "collectives" : "raw", (double)b.n_events / s / 1e6, stored,
 	       (unsigned long long)b.n_failed);
+	qsort(b.ack_ms, b.n_acks < MAX_ACKS ? b.n_acks : MAX_ACKS, sizeof *b.ack_ms, by_value);
+	printf("%-22s %9.1f ms median, %.1f ms 99th of %u batches\n", "acknowledgement",
+	       (double)b.ack_ms[b.n_acks / 2], (double)b.ack_ms[(uint64_t)b.n_acks * 99 / 100], b.n_acks);
 	printf("%-22s %9.2f chunk, %.2f file\n", "bytes an event", in_chunks / stored,
 	       (double)st.st_size / stored);
 	if (b.ranks)
