@@ -132,8 +132,8 @@ static int fail(struct reader *rd, int rc, char why[160])
 	}
 }
 
-/* A finished catalogue in a folder where nothing can be written: SQLite cannot
- * make its -shm file there. Without a log beside it nothing can change either. */
+/* A finished catalogue: without a log beside it nobody writes it. Read as it is,
+ * it needs no -shm file, which the folder may not take, and none is left behind. */
 static int open_immutable(struct reader *rd)
 {
 	size_t n = strlen(rd->pool->path), room = 3 * n + 32, at;
@@ -146,7 +146,7 @@ static int open_immutable(struct reader *rd)
 	rc = SQLITE_CANTOPEN;
 	memcpy(wal, rd->pool->path, n);
 	memcpy(wal + n, "-wal", 5);
-	if (stat(wal, &st) == 0 && st.st_size > 0)
+	if (stat(wal, &st) == 0)
 		goto out;
 	memcpy(uri, "file:", 5);
 	at = 5 + url_encode(rd->pool->path, n, uri + 5, room - 5);
@@ -164,21 +164,18 @@ out:
 static int reader_open(struct query *pool, struct reader **ret, char why[160])
 {
 	struct reader *rd = calloc(1, sizeof *rd);
-	struct stat st;
 	int rc;
 
 	if (!rd)
 		return -ENOMEM;
 	rd->pool = pool;
 	rd->deadline_ns = INT64_MAX;
-	rc = sqlite3_open_v2(pool->path, &rd->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
+	rc = open_immutable(rd);
+	if ((rc & 0xff) == SQLITE_CANTOPEN)
+		rc = sqlite3_open_v2(pool->path, &rd->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
+				     NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(rd->db, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL);
-	if ((rc & 0xff) == SQLITE_CANTOPEN && stat(pool->path, &st) == 0) {
-		rc = open_immutable(rd);
-		if (rc == SQLITE_OK)
-			rc = sqlite3_exec(rd->db, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL);
-	}
 	if (rc != SQLITE_OK) {
 		int r = fail(rd, rc, why);
 

@@ -9,7 +9,7 @@
  * same picture a pixel at a time; both must agree on every pixel.
  */
 
-import { ABOVE, BELOW, FIRST, LAST, MISSING, NO_DATA, NOT_FINITE, SIDE, Tile, UNSURE } from './tile';
+import { ABOVE, BELOW, FIRST, LAST, LOADING, MISSING, NO_DATA, NOT_FINITE, SIDE, Tile, UNSURE } from './tile';
 import type { Range } from './hash';
 
 /* Everything is in whole cells and whole pixels. Cell i of the picture is the
@@ -60,11 +60,11 @@ export type TileSource = (zs: number, zr: number, x: number, y: number) => Tile 
 /* null: known to be empty. undefined: not here (yet). */
 
 export function gather(p: Plan, source: TileSource, peers: boolean): Grid {
-  const g: Grid = { nx: p.nx, ny: p.ny, codes: new Uint8Array(p.nx * p.ny), lo: NaN, hi: NaN,
+  const g: Grid = { nx: p.nx, ny: p.ny, codes: new Uint8Array(p.nx * p.ny).fill(LOADING), lo: NaN, hi: NaN,
                     n_wanted: 0, n_have: 0 };
   const tx0 = Math.floor(p.x0 / SIDE), tx1 = Math.floor((p.x0 + p.nx - 1) / SIDE);
   const ty0 = Math.floor(p.y0 / SIDE), ty1 = Math.floor((p.y0 + p.ny - 1) / SIDE);
-  const here: { tile: Tile; tx: number; ty: number; dz: number }[] = [];
+  const here: { tile: Tile | null; tx: number; ty: number; dz: number }[] = [];
 
   for (let ty = ty0; ty <= ty1; ty++) {
     for (let tx = tx0; tx <= tx1; tx++) {
@@ -77,8 +77,9 @@ export function gather(p: Plan, source: TileSource, peers: boolean): Grid {
         dz++;
         t = source(p.zs + dz, p.zr, Math.floor(tx / 2 ** dz), ty);
       }
-      if (t) {
+      if (t !== undefined)
         here.push({ tile: t, tx, ty, dz });
+      if (t) {
         if (!(g.lo <= t.lo))
           g.lo = t.lo;
         if (!(g.hi >= t.hi))
@@ -87,11 +88,15 @@ export function gather(p: Plan, source: TileSource, peers: boolean): Grid {
     }
   }
   for (const { tile, tx, ty, dz } of here) {
-    const map = peers || (tile.lo === g.lo && tile.hi === g.hi) ? null : rescale(tile, g.lo, g.hi);
+    const map = peers || !tile || (tile.lo === g.lo && tile.hi === g.hi) ? null : rescale(tile, g.lo, g.hi);
     const xa = Math.max(p.x0, tx * SIDE), xb = Math.min(p.x0 + p.nx, (tx + 1) * SIDE);
     const ya = Math.max(p.y0, ty * SIDE), yb = Math.min(p.y0 + p.ny, (ty + 1) * SIDE);
     for (let y = ya; y < yb; y++) {
       const from = (y - ty * SIDE) * SIDE, to = (y - p.y0) * p.nx - p.x0;
+      if (!tile) {
+        g.codes.fill(NO_DATA, to + xa, to + xb);
+        continue;
+      }
       if (dz === 0 && !map) {
         g.codes.set(tile.codes.subarray(from + xa - tx * SIDE, from + xb - tx * SIDE), to + xa);
         continue;
@@ -140,7 +145,7 @@ export function pixel(ink: Ink, code: number, px: number, py: number, lx: number
     return ink.paper;
   switch (code) {
   case NO_DATA:
-  case 255:
+  case LOADING:
     return ink.paper;
   case MISSING:
     return (px + py) % 6 < 2 ? ink.hatch : ink.hatch_paper;
@@ -191,7 +196,7 @@ export function paint(g: Grid, w: number, h: number, ink: Ink, out: Uint32Array)
             out[line + px] = pixel(ink, code, px, top + ly, px - from, ly, cw, ch);
           continue;
         }
-        const colour = code === NO_DATA || code === 255 ? ink.paper : ink.lut[code]!;
+        const colour = code === NO_DATA || code === LOADING ? ink.paper : ink.lut[code]!;
         if (cw === 1)
           out[line + from] = colour;
         else

@@ -78,9 +78,10 @@ export function ink(lut: Uint32Array, dark: boolean): Ink {
         dot_paper: p('f2f3f5'), cross: p('c400b5'), cross_paper: p('fbd9f8'), mark: p('000000') };
 }
 
-/* The next round number up, in per cent: scales should not flicker with the data. */
+/* The next round number up, in per cent: scales should not flicker with the data,
+ * and the usual few per cent of noise should not look like something. */
 export function roundSpan(excess: number): number {
-  for (const p of [5, 10, 20, 30, 50, 75, 100, 200])
+  for (const p of [10, 20, 30, 50, 75, 100, 200])
     if (excess <= p / 100)
       return p / 100;
   return 4;

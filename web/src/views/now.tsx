@@ -79,7 +79,7 @@ function Healthy() {
       <h2>Nothing found in {plural(n, 'step')} of {plural(all_ranks.value.hi + 1, 'rank')}.</h2>
       <p>{durs.length > 0 && <>A step takes {duration(median(durs))} at the median and {duration(median(durs, 0.99))} at the 99th percentile. </>}
         {count(c.events)} events arrived{lost === 0 ? ', none was lost' : <>; <b>{count(lost)} were lost</b>, so something may hide there</>}.
-        {b.clock.error_ns !== null && <> The clocks of {plural(b.clock.hosts, 'host')} agree to ±{duration(b.clock.error_ns)}.</>}
+        {b.clock.error_ns !== null && <> {b.clock.hosts === 1 ? 'The host’s clock is' : `The clocks of ${count(b.clock.hosts)} hosts are`} known to ±{duration(b.clock.error_ns)}.</>}
         {c.ranks_expected !== null && c.ranks_expected > c.ranks_seen && <> <b>{count(c.ranks_expected - c.ranks_seen)} of {count(c.ranks_expected)} ranks have not reported.</b></>}</p>
     </div>
   );
