@@ -28,6 +28,7 @@ static struct group groups[MAX_GROUPS];
 static uint32_t n_groups;
 static uint32_t step = EVENT_STEP_UNKNOWN;
 static uint32_t micro;
+static uint64_t phase_a[PHASE_N]; /* of the open phase: an end says what its begin said */
 static uint64_t n_bad_calls;
 
 static PyObject *nothing(void)
@@ -156,10 +157,11 @@ static PyObject *py_phase_begin(ARGS)
 {
 	uint64_t phase;
 
-	if (!args(argv, n, 1, &phase))
+	if (!args(argv, n, 1, &phase) || phase >= PHASE_N)
 		return bad_call();
 	step_ensure();
-	probe_emit(EVENT_PHASE_BEGIN, (unsigned)phase, 0, event_a(step, micro), 0);
+	phase_a[phase] = event_a(step, micro);
+	probe_emit(EVENT_PHASE_BEGIN, (unsigned)phase, 0, phase_a[phase], 0);
 	return nothing();
 }
 
@@ -167,9 +169,9 @@ static PyObject *py_phase_end(ARGS)
 {
 	uint64_t phase;
 
-	if (!args(argv, n, 1, &phase))
+	if (!args(argv, n, 1, &phase) || phase >= PHASE_N)
 		return bad_call();
-	probe_emit(EVENT_PHASE_END, (unsigned)phase, 0, event_a(step, micro), 0);
+	probe_emit(EVENT_PHASE_END, (unsigned)phase, 0, phase_a[phase], 0);
 	return nothing();
 }
 

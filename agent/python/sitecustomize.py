@@ -6,12 +6,18 @@ library): that one runs first, and what it raises is raised as if we were not he
 import os
 import sys
 
+# With a node's RANK in the environment (a Kubernetes pod) these are no rank; what they start is.
+_LAUNCHERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate",
+              "accelerate.commands.launch", "deepspeed", "deepspeed.launcher.launch")
+
 
 def _run_shadowed():
     from importlib import machinery, util
 
-    here = os.path.dirname(os.path.abspath(__file__))
-    path = [p for p in sys.path if os.path.abspath(p or os.curdir) != here]
+    # Folders of all copies of this file that have run: two of them must not call each other.
+    seen = sys.__dict__.setdefault("_syncline_seen", set())
+    seen.add(os.path.dirname(os.path.realpath(__file__)))
+    path = [p for p in sys.path if os.path.realpath(p or os.curdir) not in seen]
     spec = machinery.PathFinder.find_spec("sitecustomize", path)
     if spec is None or spec.loader is None:
         return
@@ -28,6 +34,9 @@ def _boot():
     if environ.get("SYNCLINE_RANK_PID", str(os.getpid())) != str(os.getpid()):
         return
     try:
+        program = sys.orig_argv[1:4]
+        if any(os.path.basename(a) in _LAUNCHERS for a in program):
+            return
         import syncline_boot
 
         syncline_boot.start()

@@ -243,7 +243,8 @@ class Hooks(Case):
             self.assertEqual(self.job.lines(rank, "join late"), self.plain.lines(rank, "join late"))
 
     def test_gradients_as_views_keep_their_own_division(self):
-        self.claim("views", 7, None, 0)
+        # Readiness comes from parameters, by the layout that DDP has told so far.
+        self.claim("views", 7, 1 + 1 + 2 + 2, 0)
 
     def test_find_unused_parameters(self):
         self.claim("unused", 8, None, 12)
@@ -303,11 +304,11 @@ class Collectives(Case):
             self.assertEqual(self.in_group(rank, *((2, 3) if rank < 2 else (0, 1))), [])
 
     def test_messages_count_for_each_direction(self):
-        self.assertEqual([(c.op, c.seq, c.sync) for c in self.in_group(0, 0, 3)],
-                         [(R.SEND, 0, True), (R.SEND, 1, False)])
-        self.assertEqual([(c.op, c.seq, c.sync) for c in self.in_group(3, 0, 3)],
-                         [(R.RECV, 0, True), (R.RECV, 1, False)])
-        self.assertEqual(self.in_group(0, 0, 3)[0].group, self.in_group(3, 0, 3)[0].group)
+        for rank, op in ((0, R.SEND), (3, R.RECV)):
+            found = self.job.ranks[rank].collectives(op)
+            self.assertEqual([(c.seq, c.sync, c.bytes) for c in found],
+                             [(0, True, 32), (1, False, 32)])
+            self.assertEqual({c.group for c in found}, {"0 p2p 0>3"})
 
     def test_every_collective_that_was_sent_has_its_end(self):
         for f in self.job.ranks.values():
@@ -433,6 +434,25 @@ class Guest(Case):
         """))
         self.assertEqual((job.codes, list(job.ranks)), ([0], [0]))
         self.assertEqual(job.ranks[0].logs(), [])
+
+    def test_launcher_with_a_nodes_rank_is_no_rank_but_what_it_starts_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            launcher = os.path.join(folder, "torchrun")
+            with open(launcher, "w") as f:
+                f.write("import os, subprocess, sys\n"
+                        "os.environ.update(RANK='5', WORLD_SIZE='8')\n"
+                        "subprocess.run([sys.executable, '-c', 'pass'], check=True)\n")
+            job = Job([launcher])
+        self.assertEqual((job.codes, list(job.ranks)), ([0], [5]))
+
+    def test_two_copies_on_the_path_start_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ours = os.path.join(BUILD, "agent", "python")
+            shutil.copy(os.path.join(ours, "sitecustomize.py"), folder)
+            job = Job(code("import logging; logging.error('once')"),
+                      PYTHONPATH=ours + os.pathsep + folder)
+        self.assertEqual((job.codes, list(job.ranks)), ([0], [0]))
+        self.assertEqual(len(job.ranks[0].logs()), 1)
 
     def test_module_as_script(self):
         job = Job(["-m", "this"], LANG="C")

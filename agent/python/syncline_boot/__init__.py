@@ -7,12 +7,19 @@ import atexit
 import os
 
 
+_pid = 0  # of the process that is traced
+
+
 def start():
     """True when this process is traced."""
+    global _pid
     from . import guest
 
+    if _pid == os.getpid():
+        return True
     if not guest.probe.start():
         return False
+    _pid = os.getpid()
     # Children inherit the environment: this is how they know that they are not the rank.
     os.environ["SYNCLINE_RANK_PID"] = str(os.getpid())
 
@@ -40,6 +47,8 @@ def start():
 
 
 def _finish():
+    if os.getpid() != _pid:
+        return
     from . import collectives, guest, logs, loop
 
     for source, function in (("exceptions", logs.finish), ("loop", loop.finish),

@@ -6,7 +6,6 @@ collective although it issues two. What C++ issues by itself (DDP's buckets on N
 seen here; it is seen by no rank, so numbers still agree.
 """
 import functools
-import inspect
 import threading
 import time
 import weakref
@@ -59,6 +58,7 @@ coll_begin = probe.coll_begin
 coll_end = probe.coll_end
 
 _dtypes = {}
+_signature = None  # inspect.signature, imported with torch
 inside = threading.local()  # .n = in a wrapped call, .first = first token in a comm hook
 pending = {}  # id of a Work that has no future -> (weak reference, group, flags, token, bytes)
 in_flight = set()  # ends that a backend's thread has still to tell
@@ -100,7 +100,7 @@ def _pick(picker, args, kwargs):
 
 
 def _wrap_collective(plain, op, what):
-    parameters = list(inspect.signature(plain).parameters.values())
+    parameters = list(_signature(plain).parameters.values())
     group_at = _picker(parameters, "group")
     async_at = _picker(parameters, "async_op")
     input_at = _picker(parameters, what) if isinstance(what, str) else None
@@ -154,7 +154,7 @@ def _untraced(plain, args, kwargs):
 
 
 def _wrap_message(plain, op, peer, sync):
-    parameters = list(inspect.signature(plain).parameters.values())
+    parameters = list(_signature(plain).parameters.values())
     tensor_at = _picker(parameters, "tensor")
     peer_at = _picker(parameters, peer)
     group_at = _picker(parameters, "group")
@@ -270,7 +270,7 @@ def finish():
 
 
 def _wrap_init(plain):
-    parameters = list(inspect.signature(plain).parameters.values())
+    parameters = list(_signature(plain).parameters.values())
     backend_at = _picker(parameters, "backend")
     method_at = _picker(parameters, "init_method")
     timeout_at = _picker(parameters, "timeout")
@@ -336,8 +336,12 @@ def _wrap_destroy(plain):
 
 def watch(c10d):
     """Right after torch.distributed.distributed_c10d: nobody has taken its names yet."""
+    global _signature
+    from inspect import signature
+
     import torch
 
+    _signature = signature
     groups.watch(c10d)
     _learn_dtypes(torch)
 

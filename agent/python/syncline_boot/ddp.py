@@ -30,10 +30,12 @@ class Slot:
         self.ddp = lambda: None
         self.index = 0
         self.group = -1  # handle
+        self.pg = None
         self.holder = ""  # "" free, "ours", "user", "builtin", "declined"
         self.user = None  # (state, hook) that ours calls
         self.join_work = None  # counts the ranks that have not joined, in this iteration
         self.told_rebuilt = False
+        self.layout = None  # (buckets of parameter numbers, bytes) as first built
         self.marks = []  # handles of parameter hooks
         self.n_looks = 0
 
@@ -54,7 +56,8 @@ def _slot_of(ddp):
             slot = _slots[id(ddp.reducer)] = Slot()
         slot.ddp = weakref.ref(ddp, _forgetter(id(ddp.reducer), slot))
         slot.index = _n_ddp
-        slot.group = groups.handle_of(ddp.process_group)
+        slot.pg = ddp.process_group
+        slot.group = groups.handle_of(slot.pg)
         _n_ddp += 1
         guest.install("ddp.layout", _tell_built, ddp, slot)
     return slot
@@ -95,6 +98,7 @@ def _tell_built(ddp, slot):
     buckets, _layout.buckets = getattr(_layout, "buckets", None), None
     sizes = _integers(data.get("bucket_sizes", ""))
     if buckets is not None and len(buckets) == len(sizes):
+        slot.layout = buckets, sizes
         _tell_buckets(slot, parameters, buckets, sizes, False)
 
 
@@ -142,11 +146,15 @@ def _look_for_rebuilt(ddp, slot):
 # readiness where the place is not ours ------------------------------------------------
 
 
-def _mark_parameters(ddp, slot, parameters, last, sizes):
-    """One hook a bucket, on the parameter whose gradient came last when DDP looked."""
+def _unmark(slot):
     for handle in slot.marks:
         handle.remove()
     slot.marks = []
+
+
+def _mark_parameters(ddp, slot, parameters, last, sizes):
+    """One hook a bucket, on the parameter whose gradient came last when DDP looked."""
+    _unmark(slot)
     own = weakref.ref(ddp)
 
     def mark(bucket, n_bytes):
@@ -181,8 +189,7 @@ def _hook(slot, bucket):
     if slot.user is not None:
         state, hook = slot.user
         return _traced(slot, hook, state, bucket)
-    ddp = slot.ddp()
-    pg = ddp.process_group
+    pg = slot.pg
     tensor = bucket.buffer()
     index, handle = bucket.index(), slot.group
     dtype, n_bytes = collectives.measure(tensor)
@@ -284,8 +291,10 @@ def _take_place(ddp, slot):
         else:
             _plain["_register_comm_hook"](ddp.reducer, slot, _hook)
             slot.holder = "ours"
-    elif slot.holder == "ours" and slot.user is None and ddp._join_config.enable:
-        pass  # _divisor() knows the join
+    if slot.holder in ("declined", "builtin") and slot.layout is not None:
+        (buckets, sizes), slot.layout = slot.layout, None
+        # Gradients come in the reverse of DDP's order, until it has looked at the real one.
+        _mark_parameters(ddp, slot, _parameters(ddp), [min(b) for b in buckets], sizes)
 
 
 def _register(reducer, state, hook):
@@ -294,9 +303,10 @@ def _register(reducer, state, hook):
         if slot.user is None:
             slot.user = (state, hook)
             return
-    elif slot.holder == "":
+    elif slot.holder in ("", "declined"):
         _plain["_register_comm_hook"](reducer, state, _tracer(slot, hook))
         slot.holder = "user"
+        _unmark(slot)
         return
     _plain["_register_comm_hook"](reducer, state, hook)  # torch says that there is one
 
@@ -318,7 +328,7 @@ def _register_builtin(reducer, kind):
             _plain["_register_comm_hook"](reducer, slot, _hook)
             slot.holder = "ours"
         if slot.holder == "ours":
-            slot.user = (ddp.process_group, same)
+            slot.user = (slot.pg, same)
             return
     _plain["_register_builtin_comm_hook"](reducer, kind)
     if slot.holder in ("", "declined"):

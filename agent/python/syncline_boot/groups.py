@@ -7,7 +7,8 @@ between two ranks are no matter of the group: each direction counts for itself.
 from . import guest
 from .guest import probe
 
-_handles = {}  # group name -> handle
+_handles = {}  # group name -> (handle, members as told)
+_pairs = {}  # name of a direction -> handle
 _gloo = set()  # handles of groups whose work has plain futures
 _of = {}  # process group -> handle, for the default group also None
 _c10d = None
@@ -38,7 +39,7 @@ def _learn(group):
         if pg is c10d.GroupMember.NON_GROUP_MEMBER:
             return -1
         name = name_of(pg)
-        handle = handle_named(name, lambda: ranks_of(pg))
+        handle = _handle_named(name, ranks_of(pg))
         _of[group] = handle
         if backend_of(pg, "cpu") == "gloo":
             _gloo.add(handle)
@@ -70,11 +71,14 @@ def ranks_of(pg):
     return [int(r) for r in _c10d.get_process_group_ranks(pg)]
 
 
-def handle_named(name, ranks):
-    handle = _handles.get(name)
+def _handle_named(name, ranks):
+    """A name that returns after the group was destroyed goes on counting."""
+    handle, told = _handles.get(name, (None, None))
     if handle is None:
-        handle = _handles[name] = probe.group(name)
-        guest.record("meta.group", {"name": name, "ranks": ranks()})
+        handle = probe.group(name)
+    if told != ranks:
+        _handles[name] = handle, ranks
+        guest.record("meta.group", {"name": name, "ranks": ranks})
     return handle
 
 
@@ -86,7 +90,9 @@ def pair(group, src, dst):
         if handle is None:
             pg = _c10d._get_default_group() if group is None else group
             name = "%s p2p %s>%s" % (name_of(pg), "?" if src is None else src, dst)
-            handle = handle_named(name, lambda: [r for r in (src, dst) if r is not None])
+            handle = _pairs.get(name)
+            if handle is None:
+                handle = _pairs[name] = probe.group(name)
             _of[key] = handle
         return handle
     except Exception:

@@ -5,7 +5,6 @@ No handler is added: logging.basicConfig() does nothing once the root logger has
 import functools
 import sys
 import threading
-import traceback
 
 from . import guest
 from .guest import MAX_TEXT_BYTES, TEXT_EXCEPTION, TEXT_LOG, probe
@@ -35,6 +34,8 @@ def watch_logging(logging):
 def _message(record):
     text = record.getMessage()
     if record.exc_info and record.exc_info[0] is not None:
+        import traceback
+
         text += "\n" + traceback.format_exception_only(*record.exc_info[:2])[-1].rstrip()
     return text
 
@@ -46,6 +47,8 @@ def tell_exception(kind, value, tb):
         if value is not None and value is _last:
             return
         _last = value
+        import traceback
+
         head = ("%s: %s" % (kind.__name__, value))[:1500]
         room = MAX_TEXT_BYTES - len(head.encode("utf-8", "replace")) - 8
         stack = "".join(traceback.format_tb(tb, limit=-40)).encode("utf-8", "replace")
