@@ -564,7 +564,8 @@ int core_restore_rank_steps(struct core *c, const struct fact_rank_step *v, size
 			r = flush_restored(c);
 		if (r < 0)
 			return r;
-		if (!FACTS_PUSH(c, restored))
+		if (!facts_reserve((void **)&c->restored.v, &c->restored.n, &c->restored.n_alloc,
+				   sizeof *c->restored.v))
 			return -ENOMEM;
 		c->restored.v[c->restored.n - 1] = v[i];
 	}
