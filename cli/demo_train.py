@@ -46,8 +46,8 @@ class Net(nn.Module):
         self.conv1 = nn.Conv2d(3, width, 3, padding=1)
         self.conv2 = nn.Conv2d(width, 2 * width, 3, padding=1)
         self.conv3 = nn.Conv2d(2 * width, 2 * width, 3, padding=1)
-        self.hidden = nn.Linear(2 * width * (SIDE // 4) ** 2, 128)
-        self.out = nn.Linear(128, N_CLASSES)
+        self.hidden = nn.Linear(2 * width * (SIDE // 4) ** 2, 160)
+        self.out = nn.Linear(160, N_CLASSES)
         self.burden_ms = 0.0
 
     def forward(self, x):

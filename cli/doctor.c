@@ -386,7 +386,7 @@ static void check_collector(struct doctor *d, const char *url)
 	if (rc == 0)
 		rc = nng_dial(s, url, NULL, NNG_FLAG_NONBLOCK);
 	if (rc != 0) {
-		add(d, "collector", CHECK_FAIL, "give a URL like tcp://HOST:7788 or ipc:///PATH", "%s: %s",
+		add(d, "reach", CHECK_FAIL, "give a URL like tcp://HOST:7788 or ipc:///PATH", "%s: %s",
 		    url, nng_strerror(rc));
 		return;
 	}
@@ -397,9 +397,9 @@ static void check_collector(struct doctor *d, const char *url)
 		rc = pthread_cond_timedwait(&r.cond, &r.lock, &until);
 	pthread_mutex_unlock(&r.lock);
 	if (r.connected)
-		add(d, "collector", CHECK_OK, NULL, "%s answers", url);
+		add(d, "reach", CHECK_OK, NULL, "%s answers", url);
 	else
-		add(d, "collector", CHECK_FAIL,
+		add(d, "reach", CHECK_FAIL,
 		    "start it (syncline-collector --listen URL), open the port, check the address",
 		    "%s does not answer within %d s", url, REACH_S);
 	/* The socket stays open: closing it under a dialling thread is what old NNG

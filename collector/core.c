@@ -1,6 +1,7 @@
 #include "core.h"
 #include "graph/steps.h"
 #include "heat.h"
+#include "verdict/slow_fixed_rank.h"
 
 #include <string.h>
 
@@ -16,6 +17,7 @@ struct core {
 	struct match match;
 	struct steps steps;
 	struct heat *heat;
+	struct slow_fixed_rank *slow;
 	bool expects;
 	uint32_t expect_first, expect_last;
 	uint64_t n_events, n_unknown_kind, n_lost, n_bad;
@@ -36,16 +38,30 @@ static int on_step_told(void *arg, const struct fact_step *step, const struct fa
 			size_t n, bool again)
 {
 	struct core *c = arg;
+	int r;
 
-	(void)again;
 	for (size_t i = 0; i < n; i++) {
-		int r = heat_put(c->heat, &v[i]);
-
+		r = heat_put(c->heat, &v[i]);
 		if (r < 0)
 			return r;
 	}
 	note_step(c, step->step, c->steps.world_size);
-	return 0;
+	/* Rules see a step once, in order: what comes later changes pictures and
+	 * rows, not a judgement over hundreds of steps. */
+	if (again)
+		return 0;
+	return slow_fixed_rank_step(c->slow, step->step, c->steps.world_size, v, n, c->facts);
+}
+
+/* The newest process of that rank. */
+static const char *host_of_rank(void *arg, int32_t rank)
+{
+	const struct core *c = arg;
+
+	for (uint32_t i = c->roster.n_procs; i-- > 0;)
+		if (c->roster.procs[i].rank == rank)
+			return c->roster.hosts[c->roster.procs[i].host].name;
+	return NULL;
 }
 
 int core_new(struct core **ret, const struct core_config *cfg, struct facts *facts)
@@ -56,7 +72,10 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 
 	if (!c)
 		return -ENOMEM;
-	if (heat_new(&c->heat) < 0) {
+	if (heat_new(&c->heat) < 0 ||
+	    slow_fixed_rank_new(&c->slow, &(struct slow_config){ .host_of = host_of_rank,
+								 .arg = c }) < 0) {
+		heat_free(c->heat);
 		free(c);
 		return -ENOMEM;
 	}
@@ -82,6 +101,7 @@ void core_free(struct core *c)
 	match_fini(&c->match);
 	roster_fini(&c->roster);
 	heat_free(c->heat);
+	slow_fixed_rank_free(c->slow);
 	free(c);
 }
 
@@ -109,6 +129,18 @@ int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns)
 		clock_init(&h->clock, same_clock, offset_ns);
 		h->placed_epoch = 0;
 	}
+	return 0;
+}
+
+int core_host_name(struct core *c, uint32_t host, const char *name)
+{
+	struct host *h = roster_host(&c->roster, host);
+	char *copy = h ? strdup(name) : NULL;
+
+	if (!copy)
+		return -ENOMEM;
+	free(h->name);
+	h->name = copy;
 	return 0;
 }
 
@@ -330,7 +362,7 @@ int core_tick(struct core *c, fleet_time now)
 {
 	int r = match_tick(&c->match, now.ns);
 
-	return r < 0 ? r : steps_tick(&c->steps, now.ns);
+	return r < 0 ? r : steps_tick(&c->steps, now.ns); /* rules run as steps are told */
 }
 
 int core_finish(struct core *c, fleet_time now)
@@ -339,7 +371,9 @@ int core_finish(struct core *c, fleet_time now)
 
 	c->steps.now_ns = c->match.now_ns = now.ns;
 	r = steps_finish(&c->steps);
-	return r < 0 ? r : match_finish(&c->match);
+	if (r == 0)
+		r = match_finish(&c->match);
+	return r < 0 ? r : slow_fixed_rank_finish(c->slow, c->facts);
 }
 
 /* ---- restart ---- */
@@ -424,7 +458,7 @@ size_t core_save(const struct core *c, unsigned char *out, size_t n_out)
 		b.at = 0;
 		put_u32(&b, SAVE_MAGIC);
 		put_u32(&b, c->steps.base);
-		put_u32(&b, c->steps.next_step);
+		put_u32(&b, c->steps.n_seen);
 		put_u32(&b, c->steps.n_lives);
 		for (uint32_t i = 0; i < c->steps.n_lives; i++) {
 			put_u32(&b, (uint32_t)c->steps.lives[i].restart_count);
@@ -457,10 +491,10 @@ int core_load(struct core *c, const unsigned char *in, size_t n)
 
 	if (get_u32(&b) != SAVE_MAGIC)
 		return -EINVAL;
-	c->steps.base = c->steps.told_below = get_u32(&b);
-	c->steps.next_step = get_u32(&b);
+	c->steps.base = c->steps.told_below = c->steps.next_step = get_u32(&b);
+	c->steps.n_seen = get_u32(&b);
 	n_lives = get_u32(&b);
-	if (b.bad || c->steps.next_step < c->steps.base || n_lives > n / 8)
+	if (b.bad || c->steps.n_seen < c->steps.base || n_lives > n / 8)
 		return -EINVAL;
 	for (uint32_t i = 0; i < n_lives; i++) {
 		int64_t life = steps_life(&c->steps, (int32_t)get_u32(&b));
@@ -495,9 +529,24 @@ int core_load(struct core *c, const unsigned char *in, size_t n)
 
 int core_restore_rank_steps(struct core *c, const struct fact_rank_step *v, size_t n)
 {
-	(void)c;
-	(void)v;
-	(void)n;
+	for (size_t i = 0; i < n;) {
+		uint32_t step = v[i].step, n_ranks = c->steps.world_size;
+		size_t end = i;
+		int r;
+
+		for (; end < n && v[end].step == step; end++) {
+			r = heat_put(c->heat, &v[end]);
+			if (r < 0)
+				return r;
+			if (v[end].rank >= 0 && (uint32_t)v[end].rank >= n_ranks)
+				n_ranks = (uint32_t)v[end].rank + 1;
+		}
+		note_step(c, step, n_ranks);
+		r = slow_fixed_rank_step(c->slow, step, n_ranks, v + i, end - i, NULL);
+		if (r < 0)
+			return r;
+		i = end;
+	}
 	return 0;
 }
 

@@ -34,6 +34,8 @@ void core_set_facts(struct core *c, struct facts *facts);
  * Otherwise the host is unaligned until the first exchange. offset_hint_ns is
  * fleet - host and only used for display before that. */
 int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns);
+/* What people call it, for sentences and culprits. */
+int core_host_name(struct core *c, uint32_t host, const char *name);
 /* One two-way exchange: t0, t3 host; t1, t2 fleet. */
 int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fleet_time t2,
 		  host_time t3);

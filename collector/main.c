@@ -565,6 +565,22 @@ static int open_live(struct collector *c)
 	return 0;
 }
 
+/* Looked at before it is served, so that the sentence names the cause. */
+static int check_readable(struct collector *c)
+{
+	struct store *s;
+	int r = store_open_readonly(&s, c->db_path);
+	char why[5000];
+
+	if (r == 0) {
+		store_close(s);
+		return 0;
+	}
+	store_explain(why, sizeof why, r, c->db_path);
+	say("%s", why);
+	return EXIT_UNREACHED;
+}
+
 static int start_serve(struct collector *c)
 {
 	struct serve_config cfg = {
@@ -608,8 +624,8 @@ static int start(struct collector *c)
 
 	if (status == 0)
 		status = settle_path(c);
-	if (status == 0 && !c->opt.read_only)
-		status = open_live(c);
+	if (status == 0)
+		status = c->opt.read_only ? check_readable(c) : open_live(c);
 	if (status == 0)
 		status = start_serve(c);
 	if (status != 0)

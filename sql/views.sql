@@ -36,14 +36,13 @@ SELECT g.name AS comm_id, c.seq,
        c.last_rank, c.decided, c.mismatch, c.n_expected, c.n_seen
 FROM raw_collective c JOIN raw_group g USING (group_id);
 
--- json_extract, not ->>: SQLite 3.40 refuses the operator in a view of a file it does not trust.
 DROP VIEW IF EXISTS collective_rank;
 CREATE VIEW collective_rank AS
-SELECT g.name AS comm_id, c.seq, c.step, json_extract(a.value, '$[0]') AS rank,
-       c.first_arrival_ns + json_extract(a.value, '$[1]') AS arrival_ns, json_extract(a.value, '$[3]') AS arrival_err_ns,
-       json_extract(a.value, '$[1]') AS lateness_ns,
-       c.last_arrival_ns - c.first_arrival_ns - json_extract(a.value, '$[1]') AS wait_ns,
-       json_extract(a.value, '$[2]') - json_extract(a.value, '$[1]') AS dur_ns
+SELECT g.name AS comm_id, c.seq, c.step, a.value ->> 0 AS rank,
+       c.first_arrival_ns + (a.value ->> 1) AS arrival_ns, a.value ->> 3 AS arrival_err_ns,
+       a.value ->> 1 AS lateness_ns,
+       c.last_arrival_ns - c.first_arrival_ns - (a.value ->> 1) AS wait_ns,
+       (a.value ->> 2) - (a.value ->> 1) AS dur_ns
 FROM raw_collective c JOIN raw_group g USING (group_id), json_each(c.arrivals) a;
 
 DROP VIEW IF EXISTS blame;

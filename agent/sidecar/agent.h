@@ -17,9 +17,10 @@ struct options {
 	const char *collector, *dir, *run, *spool; /* run NULL = from the first process */
 	char token[4 * FRAME_MAX_ID + 1];
 	uint64_t spool_bytes;
-	int64_t wait_ns; /* 0 = try for ever */
-	int level;	 /* -1 = as the processes begin */
-	bool keep, quiet, no_spool;
+	int64_t wait_ns;   /* 0 = try for ever */
+	int64_t linger_ns; /* -1 = by how the processes ended */
+	int level;	   /* -1 = as the processes begin */
+	bool keep, quiet;
 };
 
 struct agent {

@@ -43,6 +43,7 @@ struct guest {
 	struct frame_proc facts; /* .proc is our index for it */
 	struct flight flight;
 	struct procfs_seen seen;
+	bool sampled; /* by procfs, at least once */
 	int64_t found_ns;
 	bool facts_due;	 /* something changed that only a batch tells durably */
 	bool mentioned;	 /* by the batch under construction */

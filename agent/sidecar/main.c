@@ -106,6 +106,49 @@ static void seal(struct agent *a, int64_t now_ns)
 	ship_pump(&a->ship, now_ns);
 }
 
+/* ---- gauges */
+
+struct gauge_to {
+	struct batch *b;
+	uint32_t proc;
+	int64_t at_ns;
+};
+
+static void on_gauge(void *arg, const char *name, double value)
+{
+	struct gauge_to *to = arg;
+
+	batch_add_gauge(to->b, to->proc, to->at_ns, name, value);
+}
+
+static void sample_process(struct agent *a, struct guest *g, int64_t now_ns)
+{
+	struct gauge_to to = { &a->batch, g->facts.proc, now_ns };
+
+	if (g->pid <= 0 || g->facts.state != PROC_ALIVE || !is_ready(a, g, now_ns))
+		return;
+	g->sampled = g->mentioned = true;
+	procfs_sample_process(a->procfs, g->pid, &g->seen, now_ns, on_gauge, &to);
+}
+
+static void sample(struct agent *a, int64_t now_ns)
+{
+	struct gauge_to to = { &a->batch, FRAME_HOST_PROC, now_ns };
+
+	if (batch_full(&a->batch))
+		seal(a, now_ns);
+	procfs_sample_host(a->procfs, now_ns, on_gauge, &to);
+	for (uint32_t i = 0; i < FRAME_MAX_PROCS; i++) {
+		struct guest *g = a->guests[i];
+
+		if (!g)
+			continue;
+		sample_process(a, g, now_ns);
+		if (g->n_since_trim > 0)
+			guest_trim(g);
+	}
+}
+
 /* ---- draining */
 
 static void take_answers(struct agent *a)
@@ -183,6 +226,9 @@ static void drain_round(struct loop *l, int64_t now_ns)
 
 	update_ticks(a, now_ns);
 	scan_guests(a, now_ns);
+	for (uint32_t i = 0; i < FRAME_MAX_PROCS; i++) /* a first look does not wait for its second */
+		if (a->guests[i] && !a->guests[i]->sampled && is_ready(a, a->guests[i], now_ns))
+			sample_process(a, a->guests[i], now_ns);
 	for (int turn = 0; turn < 256 && drain_turn(a, all, &fill, now_ns); turn++)
 		take_answers(a);
 	if (all || fill > FULL_AT) {
@@ -201,43 +247,6 @@ static void drain_round(struct loop *l, int64_t now_ns)
 	}
 	l->drained_ns = now_ns;
 	l->drain_due_ns = now_ns + next_ns;
-}
-
-/* ---- gauges */
-
-struct gauge_to {
-	struct batch *b;
-	uint32_t proc;
-	int64_t at_ns;
-};
-
-static void on_gauge(void *arg, const char *name, double value)
-{
-	struct gauge_to *to = arg;
-
-	batch_add_gauge(to->b, to->proc, to->at_ns, name, value);
-}
-
-static void sample(struct agent *a, int64_t now_ns)
-{
-	struct gauge_to to = { &a->batch, FRAME_HOST_PROC, now_ns };
-
-	if (batch_full(&a->batch))
-		seal(a, now_ns);
-	procfs_sample_host(a->procfs, now_ns, on_gauge, &to);
-	for (uint32_t i = 0; i < FRAME_MAX_PROCS; i++) {
-		struct guest *g = a->guests[i];
-
-		if (!g)
-			continue;
-		to.proc = i;
-		if (g->pid > 0 && g->facts.state == PROC_ALIVE && is_ready(a, g, now_ns)) {
-			g->mentioned = true;
-			procfs_sample_process(a->procfs, g->pid, &g->seen, now_ns, on_gauge, &to);
-		}
-		if (g->n_since_trim > 0)
-			guest_trim(g);
-	}
 }
 
 static void say_spool_trouble(struct agent *a, int64_t now_ns)
@@ -313,7 +322,7 @@ static int begin_run(struct agent *a, const char *run)
 		say("%llu batches that an earlier agent kept in %s are shipped first",
 		    (unsigned long long)st.n_adopted, a->opt.spool);
 		a->seen_any = true;
-		a->linger_ns = 2000 * MS;
+		a->linger_ns = a->opt.linger_ns >= 0 ? a->opt.linger_ns : 2000 * MS;
 	}
 	if (st.n_torn > 0)
 		say("%llu files of the spool in %s end in a record that was not finished; what "

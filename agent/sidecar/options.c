@@ -22,7 +22,8 @@ static const char doc[] =
 	"reached or refused us (the spool is kept).\n\n"
 	"Example:\n  syncline-agent --collector tcp://head:7788 --token-file /run/syncline/token";
 
-enum { OPT_SPOOL_BYTES = 256, OPT_KEEP, OPT_WAIT, OPT_TOKEN, OPT_SPOOL, OPT_RUN, OPT_LEVEL };
+enum { OPT_SPOOL_BYTES = 256, OPT_KEEP, OPT_WAIT, OPT_TOKEN, OPT_SPOOL, OPT_RUN, OPT_LEVEL,
+       OPT_LINGER };
 
 static const struct argp_option list[] = {
 	{ "collector", 'c', "URL", 0, "tcp://HOST:PORT or ipc:///PATH ($SYNCLINE_COLLECTOR)", 0 },
@@ -40,6 +41,10 @@ static const struct argp_option list[] = {
 	{ "level", OPT_LEVEL, "0..4", 0, "what to record until the collector says otherwise", 0 },
 	{ "wait", OPT_WAIT, "SECONDS", 0,
 	  "give up when the collector has not answered by then (try for ever)", 0 },
+	{ "linger", OPT_LINGER, "SECONDS", 0,
+	  "stay this long after the last process is gone (1; 10 when one died: a launcher may "
+	  "start it again)",
+	  0 },
 	{ "keep", OPT_KEEP, 0, 0, "stay when all processes are gone", 0 },
 	{ "quiet", 'q', 0, 0, "say only why it cannot go on", 0 },
 	{ 0 },
@@ -48,6 +53,16 @@ static const struct argp_option list[] = {
 static void bad(struct argp_state *state, const char *what, const char *arg, const char *want)
 {
 	argp_error(state, "%s \"%s\" is not %s", what, arg, want);
+}
+
+static int64_t seconds(struct argp_state *state, const char *what, const char *arg)
+{
+	char *end;
+	double s = strtod(arg, &end);
+
+	if (end == arg || *end || !(s >= 0 && s < 1e9))
+		bad(state, what, arg, "a number of seconds");
+	return (int64_t)(s * 1e9);
 }
 
 static bool parse_bytes(const char *s, uint64_t *ret)
@@ -114,7 +129,6 @@ static void read_token(struct options *o, const char *path)
 static error_t on_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
-	char *end;
 
 	switch (key) {
 	case 'c':
@@ -141,14 +155,12 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
 			bad(state, "--level", arg, "a number from 0 to 4");
 		o->level = arg[0] - '0';
 		break;
-	case OPT_WAIT: {
-		double s = strtod(arg, &end);
-
-		if (end == arg || *end || !(s > 0 && s < 1e9))
-			bad(state, "--wait", arg, "a number of seconds");
-		o->wait_ns = (int64_t)(s * 1e9);
+	case OPT_WAIT:
+		o->wait_ns = seconds(state, "--wait", arg);
 		break;
-	}
+	case OPT_LINGER:
+		o->linger_ns = seconds(state, "--linger", arg);
+		break;
 	case OPT_KEEP:
 		o->keep = true;
 		break;
@@ -177,7 +189,9 @@ void options_parse(struct options *o, int argc, char **argv)
 	const char *v;
 	char *made;
 
-	*o = (struct options){ .level = -1, .spool_bytes = SPOOL_DEFAULT_BYTES };
+	*o = (struct options){ .level = -1,
+				.linger_ns = -1,
+				.spool_bytes = SPOOL_DEFAULT_BYTES };
 	argp_err_exit_status = EXIT_USAGE;
 	o->collector = from_env("SYNCLINE_COLLECTOR");
 	o->dir = from_env("SYNCLINE_DIR");

@@ -165,9 +165,11 @@ static void died(struct agent *a, struct guest *g, int64_t now_ns)
 	g->facts.state_at_ns = now_ns;
 	g->facts_due = true;
 	g->exit_known = g->pidfd < 0;
-	if (!closed && a->linger_ns < LINGER_DIED_NS)
+	if (a->opt.linger_ns >= 0)
+		a->linger_ns = a->opt.linger_ns;
+	else if (!closed)
 		a->linger_ns = LINGER_DIED_NS;
-	else if (a->linger_ns == 0)
+	else if (a->linger_ns < LINGER_LEFT_NS)
 		a->linger_ns = LINGER_LEFT_NS;
 	if (!closed)
 		say("process %u (rank %d) died; its last events are read from %s", g->facts.pid,

@@ -66,7 +66,7 @@ int64_t tick_error_ns(const struct tick *t, uint64_t tick)
 	away_ns = (double)(int64_t)(tick - l->from_tick) * l->ns_per_tick;
 	if (away_ns < 0)
 		away_ns = -away_ns;
-	err_ns = away_ns * l->rate_err + 2; /* 2: the floors */
+	err_ns = away_ns * l->rate_err + l->ns_per_tick + 2; /* a counter shows whole ticks */
 	if (away_ns > 2 * HORIZON_NS)	    /* past where the bend should have ended */
 		err_ns += (away_ns - 2 * HORIZON_NS) * l->bend;
 	return err_ns > 1e9 ? 1000000000 : l->err_ns + (int64_t)err_ns;
@@ -99,12 +99,13 @@ static void bend(struct tick *t, const struct tick_pair *p, double rate, double 
 		.err_ns = p->err_ns + (off_ns < 0 ? -off_ns : off_ns),
 	};
 
-	if (l.err_ns - p->err_ns > JUMP_NS) { /* a suspended or migrated machine */
+	/* More than the old line admits: a suspended or migrated machine. */
+	if (l.err_ns - p->err_ns > JUMP_NS + tick_error_ns(t, p->tick)) {
 		t->n_jumps++;
 		l.from_ns = p->raw_ns;
 		l.err_ns = p->err_ns;
 		l.ns_per_tick = t->lines[0].ns_per_tick;
-		l.rate_err = JUMP_RATE_ERR;
+		l.rate_err = t->lines[0].rate_err + JUMP_RATE_ERR;
 		t->n_pairs = 0; /* what was measured over the jump is no rate */
 	} else {
 		l.bend = (double)(l.err_ns - p->err_ns) / HORIZON_NS;
@@ -192,6 +193,6 @@ struct tick_pair tick_read_pair(unsigned source, unsigned n, double ns_per_tick)
 			best.raw_ns = raw_ns;
 		}
 	}
-	best.err_ns = (int64_t)((double)best_width / 2 * ns_per_tick) + 1;
+	best.err_ns = (int64_t)(((double)best_width / 2 + 1) * ns_per_tick) + 1;
 	return best;
 }

@@ -11,6 +11,8 @@ void roster_fini(struct roster *r)
 	}
 	for (uint32_t i = 0; i < r->n_texts; i++)
 		free(r->texts[i]);
+	for (uint32_t i = 0; i < r->n_hosts; i++)
+		free(r->hosts[i].name);
 	free(r->hosts);
 	free(r->procs);
 	free(r->texts);

@@ -13,6 +13,7 @@
 
 struct host {
 	uint32_t id;
+	char *name; /* NULL until told */
 	struct clock clock;
 	/* One offset for all instants of this host in one comparison. */
 	uint64_t placed_epoch;

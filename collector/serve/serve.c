@@ -62,9 +62,8 @@ struct serve {
 	struct heat *own_heat; /* read-only: owned */
 	struct serve_live snapshot;
 	uint64_t rev_base; /* added to the heat's revision: differs from run to run */
-	char load_why[160];
 	int load_result;
-	uv_work_t load;
+	char load_why[160];
 
 	struct picture *picture;
 	struct query *query;
@@ -76,6 +75,17 @@ struct serve {
 	int64_t grace_end_ns;
 	void (*done)(void *arg);
 	void *done_arg;
+};
+
+/* A finished run on its way into memory: the worker's until it is done. */
+struct load {
+	uv_work_t work;
+	struct serve *s;
+	struct query *query;
+	struct heat *heat;
+	struct serve_live snapshot;
+	int result;
+	char why[160];
 };
 
 struct job {
@@ -823,24 +833,52 @@ static void on_check_timer(uv_timer_t *handle)
 
 /* ---- a finished run */
 
-/* Worker thread; the loop does not look at own_heat until it is done. */
+/* Worker thread. */
 static void on_load(uv_work_t *work)
 {
-	struct serve *s = work->data;
+	struct load *load = work->data;
 
-	s->load_result = query_snapshot(s->query, &s->snapshot, s->load_why);
-	if (s->load_result == 0)
-		s->load_result = query_heat(s->query, s->own_heat, s->load_why);
+	load->result = query_snapshot(load->query, &load->snapshot, load->why);
+	if (load->result == 0)
+		load->result = query_heat(load->query, load->heat, load->why);
 }
 
 static void on_load_done(uv_work_t *work, int status)
 {
-	struct serve *s = work->data;
+	struct load *load = work->data;
+	struct serve *s = load->s;
 
 	(void)status;
 	s->n_jobs--;
-	if (s->load_result == 0)
+	s->own_heat = load->heat;
+	s->load_result = load->result;
+	memcpy(s->load_why, load->why, sizeof s->load_why);
+	if (load->result == 0) {
+		s->snapshot = load->snapshot;
 		s->heat = s->own_heat;
+	}
+	free(load);
+}
+
+static int start_load(struct serve *s)
+{
+	struct load *load = calloc(1, sizeof *load);
+	int r = load ? 0 : -ENOMEM;
+
+	if (r == 0) {
+		load->work.data = load;
+		load->s = s;
+		load->query = s->query;
+		load->heat = s->own_heat;
+		r = uv_queue_work(s->loop, &load->work, on_load, on_load_done);
+	}
+	if (r != 0) {
+		free(load);
+		return r;
+	}
+	s->own_heat = NULL;
+	s->n_jobs++;
+	return 0;
 }
 
 /* ---- start */
@@ -1050,7 +1088,7 @@ static int prepare(struct serve *s, const struct serve_config *cfg)
 		if (!s->token)
 			return -ENOMEM;
 	}
-	r = query_new(&s->query, cfg->db_path, or_default(cfg->query_ms, 1000));
+	r = query_new(&s->query, cfg->db_path, cfg->read_only, or_default(cfg->query_ms, 1000));
 	if (r == 0)
 		r = picture_new(&s->picture);
 	if (r == 0)
@@ -1141,13 +1179,8 @@ int serve_start(struct serve **ret, struct uv_loop_s *loop, const struct serve_c
 	check_ms = or_default(cfg->heartbeat_ms, 15000) / 4;
 	check_ms = check_ms < 10 ? 10 : check_ms > 1000 ? 1000 : check_ms;
 	uv_timer_start(&s->check_timer, on_check_timer, check_ms, check_ms);
-	if (s->read_only) {
-		s->load.data = s;
-		if (uv_queue_work(loop, &s->load, on_load, on_load_done) == 0)
-			s->n_jobs++;
-		else
-			s->load_result = -EAGAIN;
-	}
+	if (s->read_only)
+		s->load_result = start_load(s); /* without memory: every picture says so */
 	run_daemon(s);
 	*ret = s;
 	return 0;

@@ -99,7 +99,15 @@ const A = (() => {
 })();
 const RAW_LO = 1e5, RAW_HI = 1e9;
 
+const coded = new Map();
 function code(metric, baseline, rank, step) {
+  const key = `${metric}/${baseline}/${step}`;
+  if (!coded.has(key))
+    coded.set(key, Uint8Array.from({ length: N_RANKS }, (_, r) => codeOf(metric, baseline, r, step)));
+  return coded.get(key)[rank];
+}
+
+function codeOf(metric, baseline, rank, step) {
   if (MARKS) {
     if (rank === 1 && step >= 30 && step < 45) return 1;
     if (rank === 3 && step >= 60 && step < 70) return 253;
@@ -110,7 +118,9 @@ function code(metric, baseline, rank, step) {
   const key = { self: 'self_ns', wait: 'wait_ns', exposed: 'exposed_comm_ns', input: 'input_wait_ns', fwd: 'fwd_ns', bwd: 'bwd_ns', opt: 'opt_ns', step: 'dur_ns' }[metric];
   if (baseline === 'raw')
     return Math.max(2, Math.min(252, 3 + Math.round((Math.log(r[key] / RAW_LO) / Math.log(RAW_HI / RAW_LO)) * 248)));
-  const sorted = s.ranks.map((v) => v[key]).sort((a, b) => a - b), m = (sorted[(N_RANKS - 1) >> 1] + sorted[N_RANKS >> 1]) / 2;
+  s.median ??= {};
+  s.median[key] ??= s.ranks.map((v) => v[key]).sort((a, b) => a - b)[N_RANKS >> 1];
+  const m = s.median[key];
   return Math.max(2, Math.min(252, 3 + Math.round((Math.asinh((r[key] / m - 1) / A) + Math.asinh(0.5 / A)) * (A / 0.0025))));
 }
 

@@ -154,4 +154,5 @@ test('a span is a round number not below what it must show', () => {
   for (const v of [0, 0.049, 0.051, 0.33, 0.9, 3])
     assert.ok(roundSpan(v) >= v);
   assert.equal(roundSpan(0.56), 0.75);
+  assert.equal(roundSpan(0.01), 0.1);
 });

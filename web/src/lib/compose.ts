@@ -9,7 +9,7 @@
  * same picture a pixel at a time; both must agree on every pixel.
  */
 
-import { ABOVE, BELOW, FIRST, LAST, MISSING, NO_DATA, NOT_FINITE, SIDE, Tile, UNSURE } from './tile';
+import { ABOVE, BELOW, FIRST, LAST, LOADING, MISSING, NO_DATA, NOT_FINITE, SIDE, Tile, UNSURE } from './tile';
 import type { Range } from './hash';
 
 /* Everything is in whole cells and whole pixels. Cell i of the picture is the
@@ -60,11 +60,11 @@ export type TileSource = (zs: number, zr: number, x: number, y: number) => Tile 
 /* null: known to be empty. undefined: not here (yet). */
 
 export function gather(p: Plan, source: TileSource, peers: boolean): Grid {
-  const g: Grid = { nx: p.nx, ny: p.ny, codes: new Uint8Array(p.nx * p.ny), lo: NaN, hi: NaN,
+  const g: Grid = { nx: p.nx, ny: p.ny, codes: new Uint8Array(p.nx * p.ny).fill(LOADING), lo: NaN, hi: NaN,
                     n_wanted: 0, n_have: 0 };
   const tx0 = Math.floor(p.x0 / SIDE), tx1 = Math.floor((p.x0 + p.nx - 1) / SIDE);
   const ty0 = Math.floor(p.y0 / SIDE), ty1 = Math.floor((p.y0 + p.ny - 1) / SIDE);
-  const here: { tile: Tile; tx: number; ty: number; dz: number }[] = [];
+  const here: { tile: Tile | null; tx: number; ty: number; dz: number }[] = [];
 
   for (let ty = ty0; ty <= ty1; ty++) {
     for (let tx = tx0; tx <= tx1; tx++) {
@@ -77,8 +77,9 @@ export function gather(p: Plan, source: TileSource, peers: boolean): Grid {
         dz++;
         t = source(p.zs + dz, p.zr, Math.floor(tx / 2 ** dz), ty);
       }
-      if (t) {
+      if (t !== undefined)
         here.push({ tile: t, tx, ty, dz });
+      if (t) {
         if (!(g.lo <= t.lo))
           g.lo = t.lo;
         if (!(g.hi >= t.hi))
@@ -87,11 +88,15 @@ export function gather(p: Plan, source: TileSource, peers: boolean): Grid {
     }
   }
   for (const { tile, tx, ty, dz } of here) {
-    const map = peers || (tile.lo === g.lo && tile.hi === g.hi) ? null : rescale(tile, g.lo, g.hi);
+    const map = peers || !tile || (tile.lo === g.lo && tile.hi === g.hi) ? null : rescale(tile, g.lo, g.hi);
     const xa = Math.max(p.x0, tx * SIDE), xb = Math.min(p.x0 + p.nx, (tx + 1) * SIDE);
     const ya = Math.max(p.y0, ty * SIDE), yb = Math.min(p.y0 + p.ny, (ty + 1) * SIDE);
     for (let y = ya; y < yb; y++) {
       const from = (y - ty * SIDE) * SIDE, to = (y - p.y0) * p.nx - p.x0;
+      if (!tile) {
+        g.codes.fill(NO_DATA, to + xa, to + xb);
+        continue;
+      }
       if (dz === 0 && !map) {
         g.codes.set(tile.codes.subarray(from + xa - tx * SIDE, from + xb - tx * SIDE), to + xa);
         continue;
@@ -140,7 +145,7 @@ export function pixel(ink: Ink, code: number, px: number, py: number, lx: number
     return ink.paper;
   switch (code) {
   case NO_DATA:
-  case 255:
+  case LOADING:
     return ink.paper;
   case MISSING:
     return (px + py) % 6 < 2 ? ink.hatch : ink.hatch_paper;
@@ -163,47 +168,54 @@ export function pixel(ink: Ink, code: number, px: number, py: number, lx: number
   }
 }
 
-function isPattern(code: number): boolean {
-  return code === MISSING || code === UNSURE || code === NOT_FINITE || code === BELOW || code === ABOVE;
-}
+/* Codes whose pixels differ inside a cell. */
+const PATTERN = new Uint8Array(256);
+for (const code of [MISSING, UNSURE, NOT_FINITE, BELOW, ABOVE])
+  PATTERN[code] = 1;
 
 export function paint(g: Grid, w: number, h: number, ink: Ink, out: Uint32Array): void {
-  const xe = edges(g.nx, w), ye = edges(g.ny, h);
+  const { nx, ny, codes } = g, xe = edges(nx, w), ye = edges(ny, h);
+  const colour = ink.lut.slice();
+  colour[NO_DATA] = colour[LOADING] = ink.paper;
 
-  for (let y = 0; y < g.ny; y++) {
-    const row = g.codes.subarray(y * g.nx, (y + 1) * g.nx);
-    const top = ye[y]!, ch = ye[y + 1]! - top;
-    let plain = true;
+  for (let y = 0; y < ny; y++) {
+    const at = y * nx, top = ye[y]!, ch = ye[y + 1]! - top, first = top * w;
+    let patterns = 0;
 
-    if (ch === 0)
-      continue;
-    for (let x = 0; x < g.nx && plain; x++)
-      plain = !isPattern(row[x]!);
-
-    /* A row of plain cells is one line of pixels, repeated. */
-    const n_lines = plain ? 1 : ch;
-    for (let ly = 0; ly < n_lines; ly++) {
-      const line = (top + ly) * w;
-      for (let x = 0; x < g.nx; x++) {
-        const code = row[x]!, from = xe[x]!, to = xe[x + 1]!, cw = to - from;
-        if (isPattern(code)) {
-          for (let px = from; px < to; px++)
-            out[line + px] = pixel(ink, code, px, top + ly, px - from, ly, cw, ch);
-          continue;
-        }
-        const colour = code === NO_DATA || code === 255 ? ink.paper : ink.lut[code]!;
-        if (cw === 1)
-          out[line + from] = colour;
-        else
-          out.fill(colour, line + from, line + to);
-        if (cw >= GAP_FROM)
-          out[line + to - 1] = ink.paper;
-      }
+    for (let i = at; i < at + nx; i++)
+      patterns |= PATTERN[codes[i]!]!;
+    if (patterns) {
+      for (let ly = 0; ly < ch; ly++)
+        paintLine(codes, at, nx, xe, first + ly * w, top + ly, ly, ch, ink, colour, out);
+    } else {
+      /* A row of plain cells is one line of pixels, repeated. */
+      if (nx === w)
+        for (let x = 0; x < nx; x++)
+          out[first + x] = colour[codes[at + x]!]!;
+      else
+        paintLine(codes, at, nx, xe, first, top, 0, ch, ink, colour, out);
+      for (let ly = 1; ly < ch; ly++)
+        out.copyWithin(first + ly * w, first, first + w);
     }
-    for (let ly = 1; ly < ch && plain; ly++)
-      out.copyWithin((top + ly) * w, top * w, (top + 1) * w);
     if (ch >= GAP_FROM)
-      out.fill(ink.paper, (top + ch - 1) * w, (top + ch) * w);
+      out.fill(ink.paper, first + (ch - 1) * w, first + ch * w);
+  }
+}
+
+function paintLine(codes: Uint8Array, at: number, nx: number, xe: Int32Array, line: number, py: number, ly: number,
+                   ch: number, ink: Ink, colour: Uint32Array, out: Uint32Array): void {
+  for (let x = 0; x < nx; x++) {
+    const code = codes[at + x]!, from = xe[x]!, to = xe[x + 1]!, cw = to - from;
+    if (PATTERN[code]) {
+      for (let px = from; px < to; px++)
+        out[line + px] = pixel(ink, code, px, py, px - from, ly, cw, ch);
+      continue;
+    }
+    const c = colour[code]!;
+    for (let px = from; px < to; px++)
+      out[line + px] = c;
+    if (cw >= GAP_FROM)
+      out[line + to - 1] = ink.paper;
   }
 }
 

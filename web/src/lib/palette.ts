@@ -54,8 +54,9 @@ export function excessLut(centre: number, span: number, dark: boolean): Uint32Ar
   const lut = new Uint32Array(256);
   for (let c = FIRST; c <= LAST; c++)
     lut[c] = pack(excessColour(excessOfCode(c), centre, span, dark));
-  lut[BELOW] = pack(diverging(-1, dark));
-  lut[ABOVE] = pack(diverging(1, dark));
+  /* Out of range is drawn as the end of the range; the mark says that it is further. */
+  lut[BELOW] = lut[FIRST]!;
+  lut[ABOVE] = lut[LAST]!;
   return lut;
 }
 
@@ -78,9 +79,10 @@ export function ink(lut: Uint32Array, dark: boolean): Ink {
         dot_paper: p('f2f3f5'), cross: p('c400b5'), cross_paper: p('fbd9f8'), mark: p('000000') };
 }
 
-/* The next round number up, in per cent: scales should not flicker with the data. */
+/* The next round number up, in per cent: scales should not flicker with the data,
+ * and the usual few per cent of noise should not look like something. */
 export function roundSpan(excess: number): number {
-  for (const p of [5, 10, 20, 30, 50, 75, 100, 200])
+  for (const p of [10, 20, 30, 50, 75, 100, 200])
     if (excess <= p / 100)
       return p / 100;
   return 4;

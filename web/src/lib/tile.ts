@@ -15,6 +15,7 @@ export const LAST = 251;
 export const ABOVE = 252;
 export const UNSURE = 253; /* within clock error */
 export const NOT_FINITE = 254;
+export const LOADING = 255; /* never on the wire: the tile is not here yet */
 
 export interface Tile {
   sealed: boolean;

@@ -4,7 +4,7 @@
  */
 
 import { edges, gather, Grid, histogram, plan, Plan, quantile, Ink } from '../lib/compose';
-import { FIRST, LAST, valueOfCode } from '../lib/tile';
+import { ABOVE, BELOW, FIRST, LAST, valueOfCode } from '../lib/tile';
 import { excessLut, ink, rawLut, roundSpan } from '../lib/palette';
 import type { Range, State } from '../lib/hash';
 import type { TileCache } from '../net/tiles';
@@ -12,6 +12,7 @@ import { plural } from '../lib/format';
 
 export interface Scale {
   peers: boolean;
+  any: boolean; /* is there a value at all */
   centre: number; span: number; /* peers: ratios */
   lo: number; hi: number; /* raw: ns at the ends of the colours */
 }
@@ -62,18 +63,23 @@ export function makeFrame(s: State, ranks: Range, steps: Range, w: number, h: nu
   }
   const values = valuesOf(peers, grid), mean_values = mean === grid ? values : valuesOf(peers, mean);
   const hist = histogram(grid.codes);
-  const p1 = quantile(hist, 0.01), p99 = quantile(hist, 0.995);
+  /* Against peers a few outliers must not make all else pale: they are marked, not measured. */
+  const p1 = quantile(hist, peers ? 0.05 : 0.01), p99 = quantile(hist, peers ? 0.95 : 0.995);
+  const any = hist.subarray(BELOW, ABOVE + 1).some((n) => n > 0);
   let scale: Scale, colours: Uint32Array;
   if (peers) {
     /* Among many noisy cells the largest is large: centre on what is usual here. */
-    const centre = rolled && s.agg === 'max' ? Math.max(0, values[quantile(hist, 0.5)]!) : 0;
-    const far = Math.max(Math.abs(values[p1]! - centre), Math.abs(values[p99]! - centre));
-    const span = s.contrast !== null ? s.contrast / 100 : roundSpan(far);
-    scale = { peers, centre, span, lo: 0, hi: 0 };
+    const centre = any && rolled && s.agg === 'max' ? Math.max(0, values[quantile(hist, 0.5)]!) : 0;
+    const far = any ? Math.max(Math.abs(values[p1]! - centre), Math.abs(values[p99]! - centre)) : 0;
+    const span = s.contrast !== null ? s.contrast / 100 : Math.min(1, roundSpan(far));
+    scale = { peers, any, centre, span, lo: 0, hi: 0 };
     colours = excessLut(centre, span, dark);
   } else {
-    const lo = Math.max(FIRST, p1), hi = Math.min(LAST, Math.max(p99, lo + 1));
-    scale = { peers, centre: 0, span: 0, lo: values[lo]!, hi: values[hi]! };
+    /* At least from v to 1.3 v: a few per cent of noise should not look like a finding. */
+    const least = any ? ((LAST - FIRST) * Math.log(1.3)) / Math.log(grid.hi / grid.lo) : 1;
+    const extra = Math.max(0, Math.ceil((least - (p99 - p1)) / 2));
+    const lo = Math.max(FIRST, Math.min(LAST - 1, p1 - extra)), hi = Math.min(LAST, Math.max(p99 + extra, lo + 1));
+    scale = { peers, any, centre: 0, span: 0, lo: values[lo]!, hi: values[hi]! };
     colours = rawLut(lo, hi);
   }
 

@@ -6,7 +6,7 @@
  */
 
 import { signal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { paint } from '../lib/compose';
 import { bounded, duration, plural, signed_ratio, ticks } from '../lib/format';
 import { Cell, json } from '../net/api';
@@ -14,6 +14,7 @@ import {
   all_ranks, all_steps, findings, go, select, setSteps, shift, shown_ranks, shown_steps, state, tiles,
   tiles_changed, zoom,
 } from '../state';
+import { Scale } from './legend';
 import { css, cividis, excessColour } from '../lib/palette';
 import { dark } from '../theme';
 import { cellAt, Frame, makeFrame, METRICS, ranksOf, stepsOf } from './frame';
@@ -36,7 +37,8 @@ export function valueText(f: Frame, v: number): string {
 
 function codeText(f: Frame, code: number): string {
   switch (code) {
-  case 0: case 255: return 'no data';
+  case 0: return 'no data';
+  case 255: return 'loading';
   case 1: return 'missing: the rank was expected here';
   case 2: return `below ${valueText(f, f.values[2]!)}`;
   case 252: return `above ${valueText(f, f.values[252]!)}`;
@@ -109,7 +111,7 @@ function drawOver(c: HTMLCanvasElement, f: Frame, box: Box, w: number, h: number
     g.textAlign = 'left';
     g.fillStyle = text;
     if (every > 1)
-      g.fillText(`every ${every * 2 ** f.plan.zr}th rank named`, box.left, box.top - 8);
+      g.fillText(`named: 1 in ${every * 2 ** f.plan.zr}`, box.left + pw + 10, bottom + 12);
     g.textAlign = 'right';
     g.fillText('step', box.left - 6, bottom + 12);
   }
@@ -170,10 +172,14 @@ function drawMargins(g: CanvasRenderingContext2D, f: Frame, box: Box, pw: number
   const colour = (v: number) => css(peers ? excessColour(v, 0, f.scale.span, dark.value)
                                           : cividis(Math.log(v / f.scale.lo) / Math.log(f.scale.hi / f.scale.lo)));
   const left = box.left + pw + 10, width = 40;
-  let most = 1e-9;
-  for (const v of f.row_mean)
-    if (v === v)
-      most = Math.max(most, Math.abs(v));
+  let most = 1e-9, worst = -1;
+  f.row_mean.forEach((v, y) => {
+    if (v !== v)
+      return;
+    most = Math.max(most, Math.abs(v));
+    if (worst < 0 || v > f.row_mean[worst]!)
+      worst = y;
+  });
   most = Math.max(most, peers ? 0.02 : 0);
   const row = ph / f.plan.ny, named = row >= 13;
   g.textAlign = 'left';
@@ -191,7 +197,7 @@ function drawMargins(g: CanvasRenderingContext2D, f: Frame, box: Box, pw: number
       g.lineWidth = 0.5;
       g.strokeRect(left, top + gap / 2, len, ch - gap);
     }
-    if (named) {
+    if (named || y === worst) {
       g.fillStyle = strong;
       g.fillText(valueText(f, v), left + width + 5, top + ch / 2);
     }
@@ -211,7 +217,8 @@ function drawMargins(g: CanvasRenderingContext2D, f: Frame, box: Box, pw: number
   }
   g.fillStyle = text;
   g.fillRect(box.left, base, pw, 1 / dpr);
-  g.fillText(`max ${valueText(f, top_value)}`, left, base - 12);
+  if (f.scale.any)
+    g.fillText(`max ${valueText(f, top_value)}`, left, base - 12);
 }
 
 export function Heat({ mini = false }: { mini?: boolean }) {
@@ -248,12 +255,13 @@ export function Heat({ mini = false }: { mini?: boolean }) {
         seen = findings.value;
   const plot_w = Math.max(16, width - box.left - box.right), plot_h = Math.max(16, avail - box.top - box.bottom);
 
-  let made: ReturnType<typeof makeFrame> | null = null;
-  if (width > 0) {
+  const made = useMemo(() => {
+    if (width === 0)
+      return null;
     const shown = mini ? { ...s, metric: 'self', baseline: 'peers', agg: 'max', contrast: null } : s;
-    made = makeFrame(shown, ranks, steps, Math.floor(plot_w * dpr), Math.floor(plot_h * dpr), dpr, is_dark, tiles,
+    return makeFrame(shown, ranks, steps, Math.floor(plot_w * dpr), Math.floor(plot_h * dpr), dpr, is_dark, tiles,
                      mini ? 22 : 28);
-  }
+  }, [s, ranks.lo, ranks.hi, steps.lo, steps.hi, is_dark, rev, width, avail]);
   const f = made?.frame ?? null;
   const height = f ? box.top + Math.ceil(f.plan.h / dpr) + box.bottom : box.top + 60 + box.bottom;
   mine.current = f;
@@ -276,12 +284,12 @@ export function Heat({ mini = false }: { mini?: boolean }) {
     c.getContext('2d')!.putImageData(image, 0, 0);
     if (!mini)
       frame.value = f;
-  }, [s, ranks, steps, is_dark, rev, width, avail]);
+  }, [made]);
 
   useLayoutEffect(() => {
     if (f)
       drawOver(over.current!, f, box, width, height, dpr, mini, hover, brush);
-  }, [s, ranks, steps, is_dark, rev, width, avail, hover, brush, seen]);
+  }, [made, hover, brush, seen]);
 
   const locate = (e: PointerEvent | MouseEvent): Hover | null => {
     const fr = mine.current, r = host.current!.getBoundingClientRect();
@@ -360,6 +368,7 @@ export function Heat({ mini = false }: { mini?: boolean }) {
 
   const here = hover && f && hover.x < f.plan.nx && hover.y < f.plan.ny && !brush ? hover : null;
   return (
+    <>
     <div class={`heat${mini ? ' mini' : ''}`} ref={(el) => {
       host.current = el;
       if (el)
@@ -371,6 +380,8 @@ export function Heat({ mini = false }: { mini?: boolean }) {
       {here && f && <Card f={f} at={here} width={width} />}
       {f && f.grid.n_have === 0 && !tiles.problem && <p class="heat-note">Loading the picture…</p>}
     </div>
+    {mini && f && <Scale f={f} />}
+    </>
   );
 }
 

@@ -9,7 +9,8 @@ import type { Frame } from './frame';
 
 const W = 220, H = 12, SIGN = 14;
 
-export function Legend({ f }: { f: Frame }) {
+/* The colours and what they stand for. */
+export function Scale({ f }: { f: Frame }) {
   const bar = useRef<HTMLCanvasElement>(null);
   const s = f.scale;
 
@@ -22,16 +23,22 @@ export function Legend({ f }: { f: Frame }) {
     for (let y = 1; y < H; y++)
       px.copyWithin(y * W, 0, W);
     c.getContext('2d')!.putImageData(image, 0, 0);
-  }, [f, dark.value]);
+  }, [s.peers, s.centre, s.span, dark.value]);
 
   const at = (t: number) => s.peers ? signed_ratio(s.centre + (2 * t - 1) * s.span) : duration(s.lo * Math.pow(s.hi / s.lo, t));
-  const spread = Number.isFinite(s.peers ? s.centre : s.lo);
+  return (
+    <figure class="scale">
+      <canvas ref={bar} width={W} height={H} aria-hidden="true" />
+      <figcaption>{s.any ? <><span>≤ {at(0)}</span><span>{at(0.5)}</span><span>≥ {at(1)}</span></> : <span>no values here yet</span>}</figcaption>
+    </figure>
+  );
+}
+
+export function Legend({ f }: { f: Frame }) {
+  const s = f.scale;
   return (
     <div class="legend">
-      <figure>
-        <canvas ref={bar} width={W} height={H} aria-hidden="true" />
-        <figcaption>{spread ? <><span>≤ {at(0)}</span><span>{at(0.5)}</span><span>≥ {at(1)}</span></> : <span>no values in this range</span>}</figcaption>
-      </figure>
+      <Scale f={f} />
       <div class="signs">
         {s.peers && s.centre > 0.001 && <span class="dim">neutral = {signed_ratio(s.centre)}, the median of what is shown</span>}
         <Sign f={f} code={0} text="no data" />

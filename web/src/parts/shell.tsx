@@ -7,7 +7,7 @@ import type { ComponentChildren } from 'preact';
 import { between_ns, count, duration, instant, plural, share } from '../lib/format';
 import type { Boot } from '../net/api';
 import {
-  boot, down_since_ms, go, has_steps, help_open, link, linkTo, login, now_ms, problem, said, select, state, tiles,
+  boot, down_since_ms, help_open, link, linkTo, login, needs_token, now_ms, problem, said, select, state, tiles,
 } from '../state';
 import { copyLink, keys_on, setKeysOn } from '../keys';
 import type { View } from '../lib/hash';
@@ -43,7 +43,7 @@ function age(b: Boot): string {
 function Header() {
   const b = boot.value;
   if (!b)
-    return <header class="top"><a class="brand" href="#/now">syncline</a><span class="pill">{problem.value ? 'NO LINK' : 'LOADING'}</span></header>;
+    return <header class="top"><a class="brand" href="#/now">syncline</a><span class="pill">{needs_token.value ? 'LOCKED' : problem.value ? 'NO LINK' : 'LOADING'}</span></header>;
   const p = pill(b), c = b.coverage, lost = (c.events_lost ?? 0) + (c.drops ?? 0);
   const expected = c.ranks_expected ?? b.run.world_size ?? 0;
   const silent = expected > c.ranks_seen && b.live.state !== 'waiting';
@@ -178,8 +178,8 @@ export function Waiting() {
         {count(b.coverage.ranks_seen)} of {n ? count(n) : 'an unknown number of'} ranks are here,
         {' '}{plural(b.live.n_agents ?? 0, 'agent')} connected.</p>
       <p>Start a job with</p>
-      <pre><code>syncline run{b.live.listen ? ` --collector ${b.live.listen}` : ''} -- torchrun --nproc_per_node=4 train.py</code></pre>
-      <p>or see a made-up problem found: <code>syncline demo</code>. This page shows the first step by itself.</p>
+      <pre><code>syncline run{b.live.listen ? ` --collector ${b.live.listen}` : ''} -- \{'\n'}    torchrun --nproc_per_node=4 train.py</code></pre>
+      <p>or see a planted slow rank being found: <code>syncline demo</code>. This page shows the first step by itself.</p>
     </section>
   );
 }
@@ -223,12 +223,4 @@ export function Token() {
       {error && <p class="error" role="alert">{error}</p>}
     </section>
   );
-}
-
-export function NoSteps() {
-  return boot.value && !has_steps.value ? <Waiting /> : null;
-}
-
-export function goHeat(): void {
-  go({ view: 'heat' });
 }

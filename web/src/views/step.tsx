@@ -3,7 +3,7 @@
  */
 
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { all_steps, findings, go, linkTo, select, state, step_news } from '../state';
+import { all_steps, findings, go, select, state, step_news } from '../state';
 import { between_ns, bounded, bytes, count, duration, known, plural, signed_ratio } from '../lib/format';
 import { Bucket, Collective, json, Problem, RankStep, StepDetail } from '../net/api';
 
@@ -65,8 +65,6 @@ export function StepView() {
         <h1>Step {count(step)}</h1>
         <button type="button" disabled={step <= all.lo} onClick={() => select(s.rank, step - 1)} title="key: ,">Previous</button>
         <button type="button" disabled={step >= all.hi} onClick={() => select(s.rank, step + 1)} title="key: .">Next</button>
-        <span class="grow" />
-        <a href={linkTo({ view: 'heat', step })}>Heatmap</a>
       </div>
       {bad && <section class="state" role="alert"><h2>{bad.status === 404 ? `Step ${count(step)} is not here` : bad.title}</h2>
         <p>{bad.detail}</p><p>{bad.hint || `Steps ${count(all.lo)} to ${count(all.hi)} are.`}</p>
