@@ -16,7 +16,10 @@
 struct core;
 
 struct core_config {
-	uint32_t n_open_steps; /* steps waited for; older ones close incomplete. 0 = 64 */
+	/* Steps waited for; older ones close incomplete. 0 = by world size: as many
+	 * as fit into 64 MiB, from 64 to 4096 (a chunk of one thread may hold a
+	 * hundred short steps before the next thread's chunk comes). */
+	uint32_t n_open_steps;
 	uint32_t n_open_collectives; /* a group; 0 = 4096 */
 	int64_t step_late_ns; /* close a step this long after its first end; 0 = 2 s */
 };
@@ -31,6 +34,8 @@ void core_set_facts(struct core *c, struct facts *facts);
  * Otherwise the host is unaligned until the first exchange. offset_hint_ns is
  * fleet - host and only used for display before that. */
 int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns);
+/* What people call it, for sentences and culprits. */
+int core_host_name(struct core *c, uint32_t host, const char *name);
 /* One two-way exchange: t0, t3 host; t1, t2 fleet. */
 int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fleet_time t2,
 		  host_time t3);
@@ -61,6 +66,18 @@ int core_tick(struct core *c, fleet_time now);
 /* No more input is coming (end of run, end of import): close everything. */
 int core_finish(struct core *c, fleet_time now);
 
+/* What replay cannot rebuild, because it is final and its chunks may be gone:
+ * which steps and sequences are closed, and the numbers of groups and restarts.
+ * A few kilobytes; keep it in the same transaction as the facts and the low
+ * water mark. Returns the size; nothing is written when n_out is too small. */
+size_t core_save(const struct core *c, unsigned char *out, size_t n_out);
+/* Into a new core, before any other call. 0, -ENOMEM, -EINVAL when malformed. */
+int core_load(struct core *c, const unsigned char *in, size_t n);
+/* Then every stored rank_step row by step (heatmap and rules; no fact is told),
+ * hosts, processes, names, exchanges, and the chunks from the low water mark on
+ * in their old order. */
+int core_restore_rank_steps(struct core *c, const struct fact_rank_step *v, size_t n);
+
 /* The smallest chunk number that open state still needs: after a restart,
  * replaying from it rebuilds this state. UINT64_MAX = nothing is open. */
 uint64_t core_low_water(const struct core *c);
@@ -71,6 +88,7 @@ int core_map(const struct core *c, uint32_t host, host_time t, struct fleet_poin
 
 struct core_stats {
 	uint64_t n_events, n_unknown_kind, n_steps, n_collectives, n_late_events, n_lost;
+	uint64_t n_bad_events; /* times, rings or processes that cannot be */
 	uint32_t first_step, last_step; /* last complete one */
 	int64_t max_clock_error_ns;     /* over aligned hosts */
 	uint32_t n_hosts_unaligned;

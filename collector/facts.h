@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #define FACT_NONE INT64_MIN /* a time or duration that is not known */
+#define FACT_UNBOUNDED INT64_MAX /* an error bound of a host that was never aligned */
 #define FACT_MAX_RANKS 65536
 
 /* Growable array: n used of n_alloc, owned by the facts set. */
@@ -43,6 +44,7 @@ struct fact_rank_step {
 	double excess_ratio; /* self / median self of the peers in this step - 1; NaN unknown */
 	uint32_t n_peers;
 	double coverage; /* 1 = every event is here; lost events lower it */
+	int64_t dur_err_ns; /* of dur, self and the phases: tick conversion */
 };
 
 struct fact_arrival {

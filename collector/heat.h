@@ -21,12 +21,18 @@ enum heat_metric { HEAT_SELF, HEAT_WAIT, HEAT_EXPOSED, HEAT_INPUT, HEAT_FWD, HEA
 enum heat_baseline { HEAT_PEERS, HEAT_RAW, HEAT_N_BASELINES };
 enum heat_agg { HEAT_MAX, HEAT_MEAN, HEAT_MIN, HEAT_N_AGGS };
 
-/* Code <-> value. Excess (peers): asinh scale, 0.25 % a code near zero, clipped
- * to -50 % … +400 %. Raw: logarithmic between lo and hi ns. */
+/* Code <-> value. Excess (peers): code = 3 + K (asinh(ratio / A) - asinh(-0.5 / A))
+ * with K = A / 0.0025 (0.25 % a code near zero) and A such that -50 % is 3 and
+ * +400 % is 251; beyond them 2 and 252. Raw: logarithmic, lo ns is 3, hi ns is 251. */
 unsigned char heat_code_excess(double ratio);
 double heat_excess_of_code(unsigned char code);
 unsigned char heat_code_raw(double v_ns, double lo_ns, double hi_ns);
 double heat_raw_of_code(unsigned char code, double lo_ns, double hi_ns);
+
+/* Memory is bounded: past HEAT_MAX_CELLS rank-steps the oldest 256 steps go (their
+ * rows are in the store), exact values are kept for the newest HEAT_MAX_EXACT. */
+#define HEAT_MAX_CELLS (16u << 20)
+#define HEAT_MAX_EXACT (256u << 10)
 
 struct heat;
 int heat_new(struct heat **ret);
@@ -47,12 +53,14 @@ struct heat_key {
 /* Render one tile: 64-byte header then 256 rows (ranks) x 256 columns (steps).
  * Header, little endian: "SLHT", u16 version 1, u16 flags (1 = sealed), u8
  * metric, baseline, agg, zs; u8 zr, 3 x 0; u32 x, y; f64 lo, hi (raw scale, ns;
- * excess: -0.5, 4.0); u32 rev; then the histogram of value codes: 12 x u16 … zero
- * padded. Returns 0, 1 when there is no data at all in it, -ENOMEM. */
+ * excess: -0.5, 4.0); u32 rev; then the histogram of the codes 3..251 in ten equal
+ * parts, 10 x u16 that stop at 65535. Peers: each rank against the median of the
+ * others in the same step, for every metric. Returns 0, 1 when there is no data at all in it, -ENOMEM. */
 int heat_tile(struct heat *h, const struct heat_key *key, unsigned char out[HEAT_TILE_BYTES],
 	      uint32_t *ret_rev, bool *ret_sealed);
 
-/* The exact value behind a cell (zs = zr = 0): false when there is none. */
+/* The exact value behind a cell (zs = zr = 0): false when there is none, or no
+ * longer: then ask the store. */
 bool heat_cell(const struct heat *h, uint32_t step, int32_t rank, struct fact_rank_step *ret);
 
 uint32_t heat_rev(const struct heat *h); /* grows with every change */

@@ -61,7 +61,8 @@ struct shm_ring {
 /* Text records (logs, exceptions, facts in JSON) share one byte ring. A writer
  * takes it by `busy` and gives up at once if another holds it: dropped and
  * counted, never waited for. Each record: struct shm_text, then n_bytes of
- * UTF-8, padded to 8. A record never wraps: SHM_TEXT_PAD fills the rest. */
+ * UTF-8, padded to 8. A record never wraps: SHM_TEXT_PAD fills the rest, which is
+ * never shorter than its head. */
 struct shm_text {
 	uint32_t n_bytes;
 	uint16_t kind;  /* enum shm_text_kind */

@@ -17,7 +17,7 @@ SELECT step, begin_ns, dur_ns, dur_err_ns, n_ranks, slowest_rank, complete FROM 
 
 DROP VIEW IF EXISTS rank_step;
 CREATE VIEW rank_step AS
-SELECT step, rank, begin_ns, begin_err_ns, dur_ns, self_ns, wait_ns, wait_err_ns, exposed_comm_ns,
+SELECT step, rank, begin_ns, begin_err_ns, dur_ns, dur_err_ns, self_ns, wait_ns, wait_err_ns, exposed_comm_ns,
        input_wait_ns, fwd_ns, bwd_ns, opt_ns, eval_ns, excess_ratio, n_peers AS peers, coverage
 FROM raw_rank_step;
 
@@ -108,4 +108,4 @@ CREATE VIEW gauge AS
 SELECT g.at_ns, h.name AS host, g.rank, g.name, g.value FROM raw_gauge g JOIN raw_host h USING (host_id);
 
 DROP VIEW IF EXISTS meta;
-CREATE VIEW meta AS SELECT key, value FROM raw_meta;
+CREATE VIEW meta AS SELECT key, value FROM raw_meta WHERE typeof(value) <> 'blob';

@@ -9,11 +9,13 @@ CREATE TABLE raw_run (
   started_ns INTEGER NOT NULL, ended_ns INTEGER,
   fleet_minus_raw_ns INTEGER NOT NULL,   -- the collector's own clock: fleet = RAW + this …
   boot_id TEXT NOT NULL,                 -- … while it runs on this boot
+  time_ns_inode INTEGER NOT NULL,        -- … and in this time namespace
   layout TEXT NOT NULL DEFAULT '{}');
 
 CREATE TABLE raw_host (
   host_id INTEGER PRIMARY KEY, name TEXT NOT NULL, boot_id TEXT NOT NULL,
   time_ns_inode INTEGER NOT NULL, same_clock INTEGER NOT NULL,
+  offset_ns INTEGER NOT NULL,   -- fleet - RAW: exact with same_clock, else a first guess
   UNIQUE (boot_id, time_ns_inode, name));
 
 CREATE TABLE raw_agent (
@@ -46,6 +48,12 @@ CREATE TABLE raw_chunk (
   first_index INTEGER NOT NULL, n_events INTEGER NOT NULL, kinds INTEGER NOT NULL,
   host_t_min_ns INTEGER NOT NULL, host_t_max_ns INTEGER NOT NULL, data BLOB NOT NULL);
 
+-- Which events of each ring are stored, as ranges [lo, hi). One row a ring unless events went
+-- missing in between. Kept beside the chunks so that a restart need not read them.
+CREATE TABLE raw_ring (
+  process_id INTEGER NOT NULL, ring INTEGER NOT NULL, lo INTEGER NOT NULL, hi INTEGER NOT NULL,
+  PRIMARY KEY (process_id, ring, lo)) WITHOUT ROWID;
+
 CREATE TABLE raw_exchange (
   host_id INTEGER NOT NULL, host_t0_ns INTEGER NOT NULL, t1_ns INTEGER NOT NULL,
   t2_ns INTEGER NOT NULL, host_t3_ns INTEGER NOT NULL, PRIMARY KEY (host_id, host_t0_ns)) WITHOUT ROWID;
@@ -68,6 +76,7 @@ CREATE TABLE raw_rank_step (
   exposed_comm_ns INTEGER, wait_ns INTEGER, wait_err_ns INTEGER, input_wait_ns INTEGER,
   fwd_ns INTEGER, bwd_ns INTEGER, opt_ns INTEGER, eval_ns INTEGER,
   excess_ratio REAL, n_peers INTEGER NOT NULL, coverage REAL NOT NULL,
+  dur_err_ns INTEGER NOT NULL,
   PRIMARY KEY (step, rank)) WITHOUT ROWID;
 
 -- arrivals: JSON [[rank, enter - first_arrival_ns, exit - first_arrival_ns or null, err_ns], …]
@@ -80,6 +89,9 @@ CREATE TABLE raw_collective (
   skew_err_ns INTEGER NOT NULL, last_rank INTEGER, decided INTEGER NOT NULL,
   mismatch INTEGER NOT NULL, n_expected INTEGER, n_seen INTEGER NOT NULL, arrivals TEXT NOT NULL,
   PRIMARY KEY (group_id, seq)) WITHOUT ROWID;
+-- "Which collectives had this step" is asked at every click; steps come in order, so the index
+-- grows at its end.
+CREATE INDEX raw_collective_step ON raw_collective (step);
 
 CREATE TABLE raw_bucket (
   step INTEGER NOT NULL, rank INTEGER NOT NULL, ddp INTEGER NOT NULL, micro INTEGER NOT NULL,
@@ -96,7 +108,7 @@ CREATE TABLE raw_verdict (
 
 CREATE TABLE raw_log (
   log_id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, err_ns INTEGER NOT NULL,
-  process_id INTEGER NOT NULL, rank INTEGER, kind TEXT NOT NULL,  -- log, exception
+  process_id INTEGER, rank INTEGER, kind TEXT NOT NULL,  -- log, exception, notice
   level INTEGER NOT NULL, logger TEXT NOT NULL, text TEXT NOT NULL);
 
 CREATE TABLE raw_record (

@@ -13,8 +13,8 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-LAYERS = 4
-WIDTH = 192
+LAYERS = 6
+WIDTH = 320
 BATCH = 32
 
 

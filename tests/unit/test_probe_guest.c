@@ -391,6 +391,8 @@ static void clones(void)
 	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	if (pid == 0) {
 		same_in_child();
+		if (SANITIZED)
+			exit(0); /* what only this stack knows would be called a leak */
 		pthread_exit(NULL); /* the last thread: destructors, then exit(0) */
 	}
 	parent_goes_on(pid);

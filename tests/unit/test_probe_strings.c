@@ -2,6 +2,7 @@
 #include "probe_case.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 static size_t name_of(uint32_t id, char *out)
 {
@@ -115,9 +116,11 @@ static bool next_text(struct shm_text *ret, char *out)
 static void texts(void)
 {
 	static char in[SHM_MAX_TEXT + 100], out[SHM_MAX_TEXT + 1];
+	struct rlimit small = { SHM_MIN_BYTES, SHM_MIN_BYTES }; /* a ring of 16 KiB: many ends */
 	uint64_t seed = 1, before = 0;
 	struct shm_text r;
 
+	CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
 	CHECK(probe_start() == PROBE_ON);
 	before = probe_tick();
 	CHECK(probe_text(SHM_TEXT_LOG, 30, "logger\tmessage", 14));
@@ -126,7 +129,7 @@ static void texts(void)
 	CHECK(before <= r.tick && r.tick <= probe_tick());
 	CHECK(!next_text(&r, out));
 
-	/* Every length at every place, several times around the ring. */
+	/* Every length at every place, more than a thousand times around the ring. */
 	for (unsigned i = 0; i < 20000; i++) {
 		size_t n = unit_rand(&seed) % (i % 2 ? 40 : SHM_MAX_TEXT + 1);
 

@@ -1,0 +1,464 @@
+#include "report.h"
+#include "cli.h"
+#include "db.h"
+#include "report_json.h"
+#include "term.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libsmartcols.h>
+
+static const char *text(const json_t *v, const char *key)
+{
+	const char *s = json_string_value(json_object_get(v, key));
+
+	return s ? s : "?";
+}
+
+/* INT64_MIN where it is null: "?" for term_ns(). */
+static int64_t ns(const json_t *v, const char *key)
+{
+	const json_t *n = json_object_get(v, key);
+
+	return json_is_integer(n) ? json_integer_value(n) : INT64_MIN;
+}
+
+static int64_t count(const json_t *v, const char *key)
+{
+	return json_integer_value(json_object_get(v, key));
+}
+
+static void put_heading(FILE *f, const char *name)
+{
+	fprintf(f, "\n%s%s%s\n", term_on(f, STYLE_BOLD), name, term_off(f));
+}
+
+/* ---- verdicts ---- */
+
+static enum term_style style_of(const char *severity)
+{
+	return strcmp(severity, "notice") == 0 ? STYLE_WARN : STYLE_BAD;
+}
+
+static void put_cost(FILE *f, const json_t *v)
+{
+	const json_t *cost = json_object_get(v, "cost_ratio");
+	char margin[32], error[32];
+
+	fprintf(f, "    steps %" PRId64 " to %" PRId64, count(v, "first_step"), count(v, "last_step"));
+	if (json_is_number(cost))
+		fprintf(f, ", costs %.1f %% of step time", 100 * json_number_value(cost));
+	fprintf(f, "; margin %s, error %s (%s)", term_ns(ns(v, "margin_ns"), margin, sizeof margin),
+		term_ns(ns(v, "error_ns"), error, sizeof error), text(v, "error_kind"));
+	putc('\n', f);
+}
+
+/* A row of evidence is an object of keys and numbers; show the first few. */
+static void put_evidence(FILE *f, const json_t *evidence)
+{
+	size_t n = json_array_size(evidence), shown = n < 3 ? n : 3;
+
+	if (n == 0)
+		return;
+	fprintf(f, "    evidence: ");
+	for (size_t i = 0; i < shown; i++) {
+		const json_t *row = json_array_get(evidence, i);
+		const char *key;
+		json_t *value;
+		bool first = true;
+
+		if (i > 0)
+			fprintf(f, "; ");
+		json_object_foreach((json_t *)row, key, value) {
+			if (!first)
+				putc(' ', f);
+			first = false;
+			if (strcmp(key, "view") != 0)
+				fprintf(f, "%s ", key);
+			if (json_is_string(value)) {
+				term_put(f, json_string_value(value));
+			} else {
+				char *v = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(4));
+
+				fputs(v ? v : "?", f);
+				free(v);
+			}
+		}
+		if (json_is_string(row))
+			term_put(f, json_string_value(row));
+	}
+	if (n > shown)
+		fprintf(f, "; and %zu more", n - shown);
+	putc('\n', f);
+}
+
+static void put_list(FILE *f, const char *name, const json_t *list)
+{
+	size_t i;
+	json_t *v;
+	bool first = true;
+
+	json_array_foreach((json_t *)list, i, v) {
+		if (!json_is_string(v))
+			continue;
+		fprintf(f, "%s", first ? name : "; ");
+		term_put(f, json_string_value(v));
+		first = false;
+	}
+	if (!first)
+		putc('\n', f);
+}
+
+static void put_sentence(FILE *f, const json_t *v)
+{
+	const char *severity = text(v, "severity");
+
+	fprintf(f, "%s[", term_on(f, style_of(severity)));
+	term_put(f, severity);
+	fputs(", ", f);
+	term_put(f, text(v, "confidence"));
+	fprintf(f, "]%s ", term_off(f));
+	term_put(f, text(v, "sentence"));
+	putc('\n', f);
+}
+
+static void put_verdict(FILE *f, const json_t *v)
+{
+	const json_t *coverage = json_object_get(v, "coverage");
+
+	put_sentence(f, v);
+	put_cost(f, v);
+	put_evidence(f, json_object_get(v, "evidence"));
+	put_list(f, "    rules out: ", json_object_get(v, "rules_out"));
+	if (json_is_object(coverage)) {
+		char *c = json_dumps(coverage, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(4));
+
+		fprintf(f, "    seen with: ");
+		term_put(f, c ? c : "?");
+		putc('\n', f);
+		free(c);
+	}
+	fprintf(f, "    class ");
+	term_put(f, text(v, "class"));
+	fprintf(f, ", sql: SELECT * FROM finding WHERE id = %" PRId64 "\n", count(v, "id"));
+}
+
+static void put_none(FILE *f, const json_t *report)
+{
+	const json_t *verdicts = json_object_get(report, "verdicts");
+
+	switch (report_exit(report)) {
+	case EXIT_FINE:
+		fprintf(f, "%sNothing found%s and the data is complete.\n", term_on(f, STYLE_GOOD),
+			term_off(f));
+		break;
+	case EXIT_INCOMPLETE:
+		fprintf(f, "%sNothing found, but data is missing%s: see the coverage.\n",
+			term_on(f, STYLE_WARN), term_off(f));
+		break;
+	default:
+		if (json_array_size(verdicts) == 0)
+			fprintf(f, "Nothing found.\n");
+	}
+}
+
+/* ---- tables ---- */
+
+static struct libscols_table *new_table(FILE *f)
+{
+	struct libscols_table *t = scols_new_table();
+
+	if (!t)
+		return NULL;
+	scols_table_enable_colors(t, term_has_color(f));
+	scols_table_enable_nowrap(t, 1);
+	scols_table_set_stream(t, f);
+	return t;
+}
+
+static void column(struct libscols_table *t, const char *name, bool right)
+{
+	scols_table_new_column(t, name, 0, right ? SCOLS_FL_RIGHT : 0);
+}
+
+static void cell(struct libscols_line *line, size_t i, const char *value)
+{
+	scols_line_set_data(line, i, value);
+}
+
+static void cell_ns(struct libscols_line *line, size_t i, const json_t *row, const char *key)
+{
+	char buf[32];
+
+	cell(line, i, term_ns(ns(row, key), buf, sizeof buf));
+}
+
+static void cell_percent(struct libscols_line *line, size_t i, const json_t *row, const char *key)
+{
+	const json_t *v = json_object_get(row, key);
+	char buf[32] = "?";
+
+	if (json_is_number(v))
+		snprintf(buf, sizeof buf, "%+.1f %%", 100 * json_number_value(v));
+	cell(line, i, buf);
+}
+
+static void put_table(FILE *f, struct libscols_table *t)
+{
+	fflush(f);
+	scols_print_table(t);
+	scols_unref_table(t);
+}
+
+static void put_ranks(FILE *f, const json_t *ranks)
+{
+	struct libscols_table *t = new_table(f);
+	size_t i;
+	json_t *r;
+
+	if (!t)
+		return;
+	column(t, "RANK", true);
+	column(t, "HOST", false);
+	column(t, "STATE", false);
+	column(t, "STEPS", true);
+	column(t, "EXCESS", true);
+	column(t, "COMPUTE", true);
+	column(t, "COMM", true);
+	column(t, "WAIT", true);
+	column(t, "IDLE", true);
+	column(t, "OVERLAP", true);
+	json_array_foreach((json_t *)ranks, i, r) {
+		struct libscols_line *line = scols_table_new_line(t, NULL);
+		char buf[32];
+
+		if (!line)
+			break;
+		snprintf(buf, sizeof buf, "%" PRId64, count(r, "rank"));
+		cell(line, 0, buf);
+		cell(line, 1, text(r, "host"));
+		cell(line, 2, text(r, "state"));
+		snprintf(buf, sizeof buf, "%" PRId64, count(r, "steps"));
+		cell(line, 3, buf);
+		cell_percent(line, 4, r, "excess_ratio");
+		cell_ns(line, 5, r, "compute_ns");
+		cell_ns(line, 6, r, "comm_ns");
+		cell_ns(line, 7, r, "wait_ns");
+		cell_ns(line, 8, r, "idle_ns");
+		cell_percent(line, 9, r, "overlap_ratio");
+	}
+	put_table(f, t);
+}
+
+static void put_clock(FILE *f, const json_t *clock)
+{
+	struct libscols_table *t = new_table(f);
+	size_t i;
+	json_t *h;
+
+	if (!t)
+		return;
+	column(t, "HOST", false);
+	column(t, "RANKS", true);
+	column(t, "ERROR", true);
+	column(t, "QUALITY", false);
+	json_array_foreach(json_object_get(clock, "hosts"), i, h) {
+		struct libscols_line *line = scols_table_new_line(t, NULL);
+		char buf[32];
+
+		if (!line)
+			break;
+		cell(line, 0, text(h, "host"));
+		snprintf(buf, sizeof buf, "%zu", json_array_size(json_object_get(h, "ranks")));
+		cell(line, 1, buf);
+		cell_ns(line, 2, h, "error_ns");
+		cell(line, 3,
+		     json_is_true(json_object_get(h, "same_clock")) ? "the collector's own clock" :
+								      text(h, "quality"));
+	}
+	put_table(f, t);
+}
+
+static void put_steps(FILE *f, const json_t *steps)
+{
+	static const struct {
+		const char *key, *name;
+	} parts[] = {
+		{ "data_ns", "data" },
+		{ "forward_ns", "forward" },
+		{ "backward_ns", "backward" },
+		{ "exposed_comm_ns", "exposed communication" },
+		{ "optimizer_ns", "optimizer" },
+		{ "eval_ns", "evaluation" },
+		{ "idle_ns", "other" },
+	};
+	const json_t *b = json_object_get(steps, "breakdown");
+	char buf[32];
+
+	if (count(steps, "n") == 0) {
+		fprintf(f, "No step was seen.\n");
+		return;
+	}
+	fprintf(f, "%" PRId64 " steps (%" PRId64 " to %" PRId64 "), median %s. Mean of a rank's step:\n  ",
+		count(steps, "n"), count(steps, "first"), count(steps, "last"),
+		term_ns(ns(steps, "median_ns"), buf, sizeof buf));
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		fprintf(f, "%s%s %s", i ? ", " : "", parts[i].name,
+			term_ns(ns(b, parts[i].key), buf, sizeof buf));
+	putc('\n', f);
+}
+
+static void put_coverage(FILE *f, const json_t *coverage)
+{
+	const json_t *expected = json_object_get(coverage, "ranks_expected");
+
+	fprintf(f, "%" PRId64 " of ", count(coverage, "ranks_seen"));
+	if (json_is_integer(expected))
+		fprintf(f, "%" PRId64, (int64_t)json_integer_value(expected));
+	else
+		fprintf(f, "an unknown number of");
+	fprintf(f, " ranks seen, %" PRId64 " events kept, %" PRId64 " lost, %" PRId64
+		   " texts lost, %" PRId64 " steps incomplete.\n",
+		count(coverage, "events"), count(coverage, "events_lost"),
+		count(coverage, "texts_lost"), count(coverage, "steps_incomplete"));
+}
+
+void report_put(FILE *f, const json_t *report, const char *path)
+{
+	const json_t *run = json_object_get(report, "run");
+	const json_t *calls = json_object_get(report, "collectives");
+	const json_t *verdicts = json_object_get(report, "verdicts");
+	int64_t started = ns(run, "started_ns"), ended = ns(run, "ended_ns");
+	char when[64], took[32];
+	size_t i;
+	json_t *v;
+
+	fprintf(f, "Run %s", term_on(f, STYLE_BOLD));
+	term_put(f, text(run, "id")); /* not ours to trust: the file may be anybody's */
+	fprintf(f, "%s of %s, %" PRId64 " ranks, ", term_off(f),
+		term_time(started, when, sizeof when), count(run, "world_size"));
+	if (ended != INT64_MIN)
+		fprintf(f, "took %s\n", term_ns(ended - started, took, sizeof took));
+	else
+		fprintf(f, "not ended\n");
+
+	put_heading(f, "Findings");
+	put_none(f, report);
+	json_array_foreach((json_t *)verdicts, i, v)
+		put_verdict(f, v);
+
+	put_heading(f, "Steps");
+	put_steps(f, json_object_get(report, "steps"));
+	put_heading(f, "Ranks (sums over the run; excess = self time beyond the peers' median)");
+	put_ranks(f, json_object_get(report, "ranks"));
+	put_heading(f, "Collectives");
+	fprintf(f, "%" PRId64 " calls, %" PRId64 " seen on all their ranks, %" PRId64
+		   " with no clear last rank, %" PRId64 " that disagree.\n",
+		count(calls, "n"), count(calls, "matched"), count(calls, "undecided"),
+		count(calls, "mismatched"));
+	put_heading(f, "Clock");
+	put_clock(f, json_object_get(report, "clock"));
+	put_heading(f, "Coverage");
+	put_coverage(f, json_object_get(report, "coverage"));
+	fprintf(f, "\nMore: syncline serve %s, syncline sql %s\n", path, path);
+}
+
+void report_put_brief(FILE *f, const json_t *report)
+{
+	const json_t *verdicts = json_object_get(report, "verdicts");
+	size_t i;
+	json_t *v;
+
+	put_none(f, report);
+	json_array_foreach((json_t *)verdicts, i, v) {
+		if (i == 5) {
+			fprintf(f, "… and %zu more\n", json_array_size(verdicts) - i);
+			break;
+		}
+		put_sentence(f, v);
+		put_cost(f, v);
+	}
+	fprintf(f, "Coverage: ");
+	put_coverage(f, json_object_get(report, "coverage"));
+}
+
+/* ---- the command ---- */
+
+struct report_options {
+	const char *path;
+	bool json;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct report_options *o = state->input;
+
+	switch (key) {
+	case 'j':
+		o->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->path)
+			argp_error(state, "takes one database, got '%s' and '%s'", o->path, arg);
+		o->path = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!o->path)
+			argp_error(state, "which database? Name the file that --db wrote");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int cmd_report(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{ "json", 'j', 0, 0, "one JSON object (docs/report.schema.json)", 0 },
+		{ 0 },
+	};
+	static const struct argp_child children[] = { { &cli_color_argp, 0, 0, 0 }, { 0 } };
+	static const struct argp argp = {
+		options, parse, "DATABASE",
+		"What a job's database says: findings first, then where the time went, clocks and "
+		"coverage.\v"
+		"Exit status: 0 nothing found, 1 a finding above notice stands, 3 cannot read, 4 too "
+		"close to call, 5 data incomplete and nothing found.\n\n"
+		"Examples:\n"
+		"  syncline report run.db\n"
+		"  syncline report run.db --json | jq .verdicts\n"
+		"  syncline report run.db >/dev/null || echo look\n",
+		children, 0, 0
+	};
+	struct report_options o = { 0 };
+	enum db_outcome outcome;
+	struct db d;
+	json_t *report;
+	int status;
+
+	if (!cli_parse(&argp, argc, argv, 0, NULL, &o))
+		return EXIT_USAGE;
+	outcome = db_open(&d, o.path);
+	if (outcome != DB_OK) {
+		cli_say("%s", d.why);
+		return EXIT_UNREACHED;
+	}
+	report = report_build(&d);
+	db_close(&d);
+	if (!report) {
+		cli_say("%s: %s", o.path, d.why);
+		return EXIT_UNREACHED;
+	}
+	if (o.json) {
+		json_dumpf(report, stdout,
+			   JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
+		putchar('\n');
+	} else {
+		report_put(stdout, report, o.path);
+	}
+	status = report_exit(report);
+	json_decref(report);
+	return status;
+}

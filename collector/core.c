@@ -1,0 +1,582 @@
+#include "core.h"
+#include "graph/steps.h"
+#include "heat.h"
+#include "verdict/slow_fixed_rank.h"
+
+#include <string.h>
+
+#define DEFAULT_OPEN_COLLECTIVES 4096
+#define DEFAULT_LATE_NS INT64_C(2000000000)
+#define MAX_EARLY 65536 /* events kept of a process whose rank is not known yet */
+#define CLOCK_TELL_NS INT64_C(1000000000)
+#define SAVE_MAGIC UINT32_C(0x31434c53) /* "SLC1" */
+
+struct core {
+	struct facts *facts;
+	struct roster roster;
+	struct match match;
+	struct steps steps;
+	struct heat *heat;
+	struct slow_fixed_rank *slow;
+	bool expects;
+	uint32_t expect_first, expect_last;
+	uint64_t n_events, n_unknown_kind, n_lost, n_bad;
+};
+
+/* A rank that is silent in a step that others told of is a gap in the picture. */
+static void note_step(struct core *c, uint32_t step, uint32_t n_ranks)
+{
+	if (!c->expects || step < c->expect_first)
+		c->expect_first = step;
+	if (!c->expects || step > c->expect_last)
+		c->expect_last = step;
+	c->expects = true;
+	heat_expect(c->heat, n_ranks, c->expect_first, c->expect_last);
+}
+
+static int on_step_told(void *arg, const struct fact_step *step, const struct fact_rank_step *v,
+			size_t n, bool again)
+{
+	struct core *c = arg;
+	int r;
+
+	for (size_t i = 0; i < n; i++) {
+		r = heat_put(c->heat, &v[i]);
+		if (r < 0)
+			return r;
+	}
+	note_step(c, step->step, c->steps.world_size);
+	/* Rules see a step once, in order: what comes later changes pictures and
+	 * rows, not a judgement over hundreds of steps. */
+	if (again)
+		return 0;
+	return slow_fixed_rank_step(c->slow, step->step, c->steps.world_size, v, n, c->facts);
+}
+
+/* The newest process of that rank. */
+static const char *host_of_rank(void *arg, int32_t rank)
+{
+	const struct core *c = arg;
+
+	for (uint32_t i = c->roster.n_procs; i-- > 0;)
+		if (c->roster.procs[i].rank == rank)
+			return c->roster.hosts[c->roster.procs[i].host].name;
+	return NULL;
+}
+
+int core_new(struct core **ret, const struct core_config *cfg, struct facts *facts)
+{
+	static const struct core_config defaults;
+	struct core *c = calloc(1, sizeof *c);
+	int64_t late_ns;
+
+	if (!c)
+		return -ENOMEM;
+	if (heat_new(&c->heat) < 0 ||
+	    slow_fixed_rank_new(&c->slow, &(struct slow_config){ .host_of = host_of_rank,
+								 .arg = c }) < 0) {
+		heat_free(c->heat);
+		free(c);
+		return -ENOMEM;
+	}
+	if (!cfg)
+		cfg = &defaults;
+	late_ns = cfg->step_late_ns > 0 ? cfg->step_late_ns : DEFAULT_LATE_NS;
+	c->facts = facts;
+	match_init(&c->match, &c->roster, facts,
+		   cfg->n_open_collectives ? cfg->n_open_collectives : DEFAULT_OPEN_COLLECTIVES,
+		   late_ns);
+	steps_init(&c->steps, &c->roster, &c->match, facts, cfg->n_open_steps, late_ns);
+	c->steps.told = on_step_told;
+	c->steps.told_arg = c;
+	*ret = c;
+	return 0;
+}
+
+void core_free(struct core *c)
+{
+	if (!c)
+		return;
+	steps_fini(&c->steps);
+	match_fini(&c->match);
+	roster_fini(&c->roster);
+	heat_free(c->heat);
+	slow_fixed_rank_free(c->slow);
+	free(c);
+}
+
+void core_set_facts(struct core *c, struct facts *facts)
+{
+	c->facts = facts;
+	c->match.facts = facts;
+	c->steps.facts = facts;
+}
+
+struct heat *core_heat(struct core *c)
+{
+	return c->heat;
+}
+
+/* ---- hosts and clocks ---- */
+
+int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns)
+{
+	struct host *h = roster_host(&c->roster, host);
+
+	if (!h)
+		return -ENOMEM;
+	if (same_clock || !clock_is_aligned(&h->clock)) {
+		clock_init(&h->clock, same_clock, offset_ns);
+		h->placed_epoch = 0;
+	}
+	return 0;
+}
+
+int core_host_name(struct core *c, uint32_t host, const char *name)
+{
+	struct host *h = roster_host(&c->roster, host);
+	char *copy = h ? strdup(name) : NULL;
+
+	if (!copy)
+		return -ENOMEM;
+	free(h->name);
+	h->name = copy;
+	return 0;
+}
+
+int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fleet_time t2,
+		  host_time t3)
+{
+	struct host *h = roster_host(&c->roster, host);
+	enum clock_outcome o;
+	struct fleet_point at;
+	struct fact_clock *f;
+
+	if (!h)
+		return -ENOMEM;
+	if (h->clock.exact)
+		return 0;
+	o = clock_exchange(&h->clock, t0, t1, t2, t3);
+	h->placed_epoch = 0;
+	if (o == CLOCK_REFUSED)
+		return 0;
+	if (o == CLOCK_OK && h->clock.told_ns != INT64_MIN &&
+	    t1.ns - h->clock.told_ns < CLOCK_TELL_NS)
+		return 0;
+	h->clock.told_ns = t1.ns;
+	clock_map(&h->clock, t3, &at);
+	f = FACTS_PUSH(c->facts, clocks);
+	if (!f)
+		return -ENOMEM;
+	f->host = host;
+	f->at_ns = t1.ns;
+	f->offset_ns = at.at.ns - t3.ns;
+	f->error_ns = at.err_ns;
+	f->rtt_ns = (t3.ns - t0.ns) - (t2.ns - t1.ns);
+	f->quality = o == CLOCK_STEPPED		? "refused"
+		     : at.err_ns <= CLOCK_GOOD_NS ? "good"
+						  : "poor";
+	return 0;
+}
+
+int core_map(const struct core *c, uint32_t host, host_time t, struct fleet_point *ret)
+{
+	struct host *h = roster_find_host(&c->roster, host);
+
+	if (!h) {
+		*ret = (struct fleet_point){ { t.ns }, CLOCK_UNBOUNDED };
+		return 1;
+	}
+	return clock_map(&h->clock, t, ret);
+}
+
+/* ---- processes ---- */
+
+static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk,
+		const struct event *ev, size_t n);
+
+int core_process(struct core *c, const struct core_process *v)
+{
+	struct host *h = roster_host(&c->roster, v->host);
+	struct proc *p = h ? roster_proc(&c->roster, v->process) : NULL;
+	struct early *early;
+	size_t n_early;
+	int64_t life;
+	int r = 0;
+
+	if (!p)
+		return -ENOMEM;
+	p->host = (uint32_t)(h - c->roster.hosts);
+	p->tick_error_ns = v->tick_error_ns < 0 ? 0 : v->tick_error_ns;
+	if (v->rank < 0 || v->rank >= FACT_MAX_RANKS)
+		return 0;
+	if (p->rank == v->rank && p->restart_count == v->restart_count && p->life)
+		return 0;
+
+	/* The names of groups were looked up for the identity it had. */
+	for (uint32_t i = 0; i < p->n_names; i++)
+		p->names[i].group = 0;
+	life = steps_life(&c->steps, v->restart_count < 0 ? 0 : v->restart_count);
+	if (life < 0)
+		return (int)life;
+	p->rank = v->rank;
+	p->world_size = v->world_size > v->rank && v->world_size <= FACT_MAX_RANKS ? v->world_size
+										  : v->rank + 1;
+	p->restart_count = v->restart_count;
+	p->life = (uint32_t)life + 1;
+	r = steps_world(&c->steps, (uint32_t)p->world_size);
+	if (r < 0)
+		return r;
+	c->match.world_size = c->steps.world_size;
+
+	early = p->early;
+	n_early = p->n_early;
+	p->early = NULL;
+	p->n_early = p->n_early_alloc = 0;
+	for (size_t i = 0; i < n_early && r == 0; i++)
+		r = feed(c, p, early[i].ring, early[i].chunk, &early[i].ev, 1);
+	free(early);
+	return r;
+}
+
+int core_process_state(struct core *c, uint32_t process, enum core_process_state s, host_time at)
+{
+	struct proc *p = roster_find_proc(&c->roster, process);
+
+	if (!p)
+		return 0;
+	if (s != CORE_ALIVE && !p->gone)
+		c->steps.n_gone++;
+	if (s == CORE_ALIVE && p->gone)
+		c->steps.n_gone--;
+	p->gone = s != CORE_ALIVE;
+	p->gone_at = at;
+	return 0;
+}
+
+int core_name(struct core *c, uint32_t process, uint32_t id, const char *text, size_t n_text)
+{
+	struct proc *p = roster_find_proc(&c->roster, process);
+
+	return p ? roster_name(&c->roster, p, id, text, n_text) : 0;
+}
+
+/* The record does not say of which incarnation: of the newest. */
+int core_group(struct core *c, const char *name, const int32_t *ranks, size_t n)
+{
+	uint32_t life = 0;
+	int64_t g;
+
+	for (uint32_t i = 0; i < c->steps.n_lives; i++)
+		if ((uint32_t)c->steps.lives[i].restart_count > life)
+			life = (uint32_t)c->steps.lives[i].restart_count;
+	g = match_group(&c->match, name, life);
+	return g < 0 ? (int)g : match_members(&c->match, (uint32_t)g, ranks, n);
+}
+
+/* ---- events ---- */
+
+static int keep_early(struct core *c, struct proc *p, uint32_t ring, uint64_t chunk,
+		      const struct event *ev, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (p->n_early == p->n_early_alloc) {
+			size_t want = p->n_early_alloc ? 2 * p->n_early_alloc : 64;
+			struct early *grown;
+
+			if (want > MAX_EARLY) {
+				c->n_lost += n - i;
+				p->n_lost_pending += n - i;
+				return 0;
+			}
+			grown = realloc(p->early, want * sizeof *grown);
+			if (!grown)
+				return -ENOMEM;
+			p->early = grown;
+			p->n_early_alloc = want;
+		}
+		p->early[p->n_early++] = (struct early){ ring, chunk, ev[i] };
+	}
+	return 0;
+}
+
+static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk,
+		const struct event *ev, size_t n)
+{
+	struct ring *ring = roster_ring(p, ring_id);
+
+	if (!ring) {
+		c->n_bad += n;
+		return ring_id < ROSTER_MAX_RINGS ? -ENOMEM : 0;
+	}
+	for (size_t i = 0; i < n; i++) {
+		int r;
+
+		if (ev[i].kind >= EVENT_FIRST_RAW_KIND)
+			continue;
+		if (ev[i].kind > EVENT_BUCKET_REDUCED || ev[i].kind == EVENT_NONE) {
+			c->n_unknown_kind++;
+			continue;
+		}
+		if (ev[i].tick >= (uint64_t)CLOCK_MAX_NS) {
+			c->n_bad++;
+			continue;
+		}
+		ring->last_ns = (int64_t)ev[i].tick;
+		r = steps_event(&c->steps, p, ring, &ev[i], chunk);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int core_events(struct core *c, uint32_t process, uint32_t ring, uint64_t chunk,
+		const struct event *ev, size_t n)
+{
+	struct proc *p = roster_find_proc(&c->roster, process);
+
+	c->n_events += n;
+	if (!p) {
+		c->n_bad += n;
+		return 0;
+	}
+	if (!p->life)
+		return keep_early(c, p, ring, chunk, ev, n);
+	return feed(c, p, ring, chunk, ev, n);
+}
+
+int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n)
+{
+	struct proc *p = roster_find_proc(&c->roster, process);
+
+	(void)at; /* the gap lies between what was fed and what will be */
+	c->n_lost += n;
+	if (p && p->life)
+		steps_lost(&c->steps, p, n);
+	else if (p)
+		p->n_lost_pending += n;
+	return 0;
+}
+
+int core_tick(struct core *c, fleet_time now)
+{
+	int r = match_tick(&c->match, now.ns);
+
+	return r < 0 ? r : steps_tick(&c->steps, now.ns); /* rules run as steps are told */
+}
+
+int core_finish(struct core *c, fleet_time now)
+{
+	int r;
+
+	c->steps.now_ns = c->match.now_ns = now.ns;
+	r = steps_finish(&c->steps);
+	if (r == 0)
+		r = match_finish(&c->match);
+	return r < 0 ? r : slow_fixed_rank_finish(c->slow, c->facts);
+}
+
+/* ---- restart ---- */
+
+uint64_t core_low_water(const struct core *c)
+{
+	uint64_t a = steps_low_water(&c->steps), b = match_low_water(&c->match);
+
+	if (b < a)
+		a = b;
+	for (uint32_t i = 0; i < c->roster.n_procs; i++) {
+		const struct proc *p = &c->roster.procs[i];
+
+		for (size_t k = 0; k < p->n_early; k++)
+			if (p->early[k].chunk < a)
+				a = p->early[k].chunk;
+	}
+	return a;
+}
+
+/* A cursor over bytes that are written, counted or read. */
+struct bytes {
+	unsigned char *out;
+	const unsigned char *in;
+	size_t n, at;
+	bool bad;
+};
+
+static void put(struct bytes *b, const void *v, size_t n)
+{
+	if (n > 0 && b->at + n <= b->n)
+		memcpy(b->out + b->at, v, n);
+	b->at += n;
+}
+
+static void put_u32(struct bytes *b, uint32_t v)
+{
+	put(b, &v, sizeof v);
+}
+
+static void put_u64(struct bytes *b, uint64_t v)
+{
+	put(b, &v, sizeof v);
+}
+
+static const unsigned char *get(struct bytes *b, size_t n)
+{
+	if (b->bad || n > b->n - b->at) {
+		b->bad = true;
+		return NULL;
+	}
+	b->at += n;
+	return b->in + b->at - n;
+}
+
+static uint32_t get_u32(struct bytes *b)
+{
+	const unsigned char *p = get(b, 4);
+	uint32_t v = 0;
+
+	if (p)
+		memcpy(&v, p, sizeof v);
+	return v;
+}
+
+static uint64_t get_u64(struct bytes *b)
+{
+	const unsigned char *p = get(b, 8);
+	uint64_t v = 0;
+
+	if (p)
+		memcpy(&v, p, sizeof v);
+	return v;
+}
+
+size_t core_save(const struct core *c, unsigned char *out, size_t n_out)
+{
+	struct bytes b = { .out = out, .n = 0 };
+
+	/* Once to count, once to write. */
+	for (int pass = 0; pass < 2; pass++) {
+		b.at = 0;
+		put_u32(&b, SAVE_MAGIC);
+		put_u32(&b, c->steps.base);
+		put_u32(&b, c->steps.n_seen);
+		put_u32(&b, c->steps.n_lives);
+		for (uint32_t i = 0; i < c->steps.n_lives; i++) {
+			put_u32(&b, (uint32_t)c->steps.lives[i].restart_count);
+			put_u32(&b, c->steps.lives[i].first_step);
+		}
+		put_u32(&b, c->match.n_groups);
+		for (uint32_t i = 0; i < c->match.n_groups; i++) {
+			const struct group *g = &c->match.groups[i];
+			uint32_t n_name = (uint32_t)strlen(g->name);
+
+			put_u32(&b, g->life);
+			put_u32(&b, g->known ? g->n_expected : 0);
+			put_u64(&b, g->told_below);
+			put_u32(&b, n_name);
+			put(&b, g->name, n_name);
+			put_u32(&b, g->n_members);
+			put(&b, g->ranks, g->n_members * sizeof *g->ranks);
+		}
+		if (b.at > n_out)
+			break;
+		b.n = n_out;
+	}
+	return b.at;
+}
+
+int core_load(struct core *c, const unsigned char *in, size_t n)
+{
+	struct bytes b = { .in = in, .n = n };
+	uint32_t n_lives, n_groups;
+
+	if (get_u32(&b) != SAVE_MAGIC)
+		return -EINVAL;
+	c->steps.base = c->steps.told_below = c->steps.next_step = get_u32(&b);
+	c->steps.n_seen = get_u32(&b);
+	n_lives = get_u32(&b);
+	if (b.bad || c->steps.n_seen < c->steps.base || n_lives > n / 8)
+		return -EINVAL;
+	for (uint32_t i = 0; i < n_lives; i++) {
+		int64_t life = steps_life(&c->steps, (int32_t)get_u32(&b));
+
+		if (life < 0)
+			return (int)life;
+		c->steps.lives[life].first_step = get_u32(&b);
+	}
+	n_groups = get_u32(&b);
+	for (uint32_t i = 0; i < n_groups && !b.bad; i++) {
+		uint32_t life = get_u32(&b), n_known = get_u32(&b), n_name, n_members;
+		uint64_t told_below = get_u64(&b);
+		const unsigned char *text, *ranks;
+		char name[256];
+		int r;
+
+		n_name = get_u32(&b);
+		text = n_name < sizeof name ? get(&b, n_name) : NULL;
+		n_members = get_u32(&b);
+		ranks = n_members <= MATCH_MAX_MEMBERS ? get(&b, n_members * sizeof(int32_t))
+						       : NULL;
+		if (!text || !ranks)
+			return -EINVAL;
+		memcpy(name, text, n_name);
+		name[n_name] = '\0';
+		r = match_restore(&c->match, name, life, n_known, told_below, ranks, n_members);
+		if (r < 0)
+			return r;
+	}
+	return b.bad || b.at != n ? -EINVAL : 0;
+}
+
+int core_restore_rank_steps(struct core *c, const struct fact_rank_step *v, size_t n)
+{
+	for (size_t i = 0; i < n;) {
+		uint32_t step = v[i].step, n_ranks = c->steps.world_size;
+		size_t end = i;
+		int r;
+
+		for (; end < n && v[end].step == step; end++) {
+			r = heat_put(c->heat, &v[end]);
+			if (r < 0)
+				return r;
+			if (v[end].rank >= 0 && (uint32_t)v[end].rank >= n_ranks)
+				n_ranks = (uint32_t)v[end].rank + 1;
+		}
+		note_step(c, step, n_ranks);
+		r = slow_fixed_rank_step(c->slow, step, n_ranks, v + i, end - i, NULL);
+		if (r < 0)
+			return r;
+		i = end;
+	}
+	return 0;
+}
+
+void core_stats(const struct core *c, struct core_stats *ret)
+{
+	*ret = (struct core_stats){ .n_events = c->n_events,
+				    .n_unknown_kind = c->n_unknown_kind,
+				    .n_steps = c->steps.n_told,
+				    .n_collectives = c->match.n_told,
+				    .n_late_events = c->steps.n_late + c->match.n_late,
+				    .n_lost = c->n_lost,
+				    .n_bad_events = c->n_bad,
+				    .first_step = c->steps.any_complete ? c->steps.first_complete
+									: 0,
+				    .last_step = c->steps.any_complete ? c->steps.last_complete
+								       : 0 };
+	for (uint32_t i = 0; i < c->roster.n_hosts; i++) {
+		const struct clock *k = &c->roster.hosts[i].clock;
+
+		if (!clock_is_aligned(k)) {
+			ret->n_hosts_unaligned++;
+		} else if (!k->exact) {
+			const struct clock_sample *s =
+				&k->fine[(k->next_fine + CLOCK_N_FINE - 1) % CLOCK_N_FINE];
+			struct clock copy = *k;
+			struct fleet_point at;
+
+			clock_map(&copy, (host_time){ s->t3_ns }, &at);
+			if (at.err_ns > ret->max_clock_error_ns)
+				ret->max_clock_error_ns = at.err_ns;
+		}
+	}
+}

@@ -1,0 +1,112 @@
+/* steps.h - where the time of each rank in each step went.
+ *
+ * Per (rank, step) the loop's own events make intervals on that rank's clock.
+ * Exposed communication is the union of the intervals in which the loop was
+ * blocked: its blocking collectives, and the tail of a backward from its last
+ * bucket's SUBMIT on, when that bucket was reduced within it. The part of it
+ * before the last rank arrived is waiting, and only that needs aligned time.
+ * self is the rest of the step without evaluation. Phases are told without the
+ * exposed communication inside them; of nested phases the outermost counts.
+ *
+ * A window of steps is open at a time. A step is told when every rank ended it
+ * and every thread has passed its end (or a moment has gone by), again when
+ * something late changes it, and forgotten in order.
+ */
+#pragma once
+
+#include "../match/match.h"
+
+#define STEPS_MAX_ITEMS 4096 /* phases, calls and buckets of one rank in one step */
+
+enum step_item_kind { ITEM_PHASE, ITEM_SYNC };
+struct step_item {
+	int64_t begin_ns, end_ns; /* host time */
+	uint64_t seq;
+	uint32_t group; /* ITEM_SYNC: index + 1 */
+	uint32_t next;	/* index + 1 */
+	uint8_t kind, phase;
+};
+
+struct step_bucket {
+	int64_t ready_ns, submitted_ns, reduced_ns;
+	uint64_t bytes, seq;
+	uint32_t group; /* index + 1 */
+	uint32_t next;	/* index + 1 */
+	uint32_t bucket;
+	uint16_t flags;
+};
+
+struct rank_step {
+	int64_t begin_ns, end_ns; /* FACT_NONE */
+	uint32_t proc;		  /* index */
+	uint32_t items, buckets;  /* index + 1 of the newest */
+	uint32_t n_items, n_events, n_open_buckets;
+	uint64_t n_lost;
+};
+
+struct step {
+	uint32_t step, life;
+	bool used, told, changed, complete;
+	uint32_t n_begun, n_ended, n_ranks; /* n_ranks: of the array */
+	struct rank_step *ranks;
+	struct step_item *items;
+	struct step_bucket *buckets;
+	uint32_t n_items, n_items_alloc, n_buckets, n_buckets_alloc;
+	uint64_t first_chunk;
+	int64_t first_end_now_ns, ready_now_ns, told_now_ns; /* core time */
+};
+
+struct life { /* one start of the job; restart_count tells them apart */
+	int32_t restart_count;
+	uint32_t first_step; /* its step 0 in the facts */
+};
+
+/* Called with the facts of one step, by rank, when it is told first; and again
+ * (again = true) when it changed. */
+typedef int (*steps_told_fn)(void *arg, const struct fact_step *step,
+			     const struct fact_rank_step *v, size_t n, bool again);
+
+struct steps {
+	struct roster *roster;
+	struct match *match;
+	struct facts *facts;
+	uint32_t n_open_config;
+	int64_t late_ns, now_ns;
+	uint32_t world_size, n_gone;
+	struct step *v; /* by number */
+	uint32_t n_slots;
+	uint32_t base, next_step; /* everything below base is forgotten */
+	uint32_t told_below;
+	uint32_t n_seen; /* next_step, over restarts of the collector too */
+	struct life *lives;
+	uint32_t n_lives;
+	bool finishing;
+	steps_told_fn told;
+	void *told_arg;
+
+	/* scratch */
+	struct blocked *blocked;
+	size_t n_blocked_alloc;
+	struct self_of_rank *selves;
+	struct fact_rank_step *rows;
+	size_t n_rows_alloc;
+
+	uint64_t n_told, n_late;
+	bool any_complete;
+	uint32_t first_complete, last_complete;
+};
+
+void steps_init(struct steps *s, struct roster *r, struct match *m, struct facts *f,
+		uint32_t n_open, int64_t late_ns);
+void steps_fini(struct steps *s);
+/* A process's rank is known. Index of its incarnation; negative errno. */
+int64_t steps_life(struct steps *s, int32_t restart_count);
+int steps_world(struct steps *s, uint32_t world_size);
+
+/* One event of a process whose rank is known. 0 or negative errno. */
+int steps_event(struct steps *s, struct proc *p, struct ring *ring, const struct event *ev,
+		uint64_t chunk);
+void steps_lost(struct steps *s, struct proc *p, uint64_t n);
+int steps_tick(struct steps *s, int64_t now_ns);
+int steps_finish(struct steps *s);
+uint64_t steps_low_water(const struct steps *s);

@@ -1,0 +1,13 @@
+-- What the live collector would know by itself, from a finished run.
+SELECT (SELECT max(begin_ns + dur_ns) FROM raw_step) AS last_event_ns,
+       (SELECT count(*) FROM raw_agent) AS n_agents,
+       (SELECT count(DISTINCT rank) FROM raw_process) AS n_ranks_seen,
+       (SELECT coalesce(max(world_size), 0) FROM raw_process) AS n_ranks_expected,
+       (SELECT coalesce(sum(n_events), 0) FROM raw_chunk) AS n_events,
+       (SELECT coalesce(sum(n), 0) FROM drop_count) AS n_drops,
+       (SELECT coalesce(sum(n), 0) FROM drop_count WHERE place IN ('ring', 'gap', 'spool')) AS n_events_lost,
+       (SELECT count(*) FROM raw_host) AS n_hosts,
+       (SELECT count(*) FROM raw_host h WHERE NOT h.same_clock
+          AND NOT EXISTS (SELECT 1 FROM raw_clock c WHERE c.host_id = h.host_id)) AS n_hosts_unaligned,
+       (SELECT max((SELECT error_ns FROM raw_clock c WHERE c.host_id = h.host_id
+          ORDER BY at_ns DESC LIMIT 1)) FROM raw_host h) AS clock_error_ns

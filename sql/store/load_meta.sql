@@ -1,0 +1,1 @@
+SELECT value FROM raw_meta WHERE key = :key;

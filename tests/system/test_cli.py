@@ -1,0 +1,613 @@
+"""The command itself: options, databases, exit codes, output, the launcher."""
+import csv
+import hashlib
+import io
+import json
+import os
+import pty
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import catalogue
+import json_schema
+
+ROOT = catalogue.ROOT
+BUILD = os.path.abspath(os.environ.get("SYNCLINE_BUILD", os.path.join(ROOT, "b")))
+SYNCLINE = os.path.join(BUILD, "syncline")
+COMMANDS = ["run", "demo", "report", "sql", "status", "serve", "doctor", "version"]
+
+
+def environment(**more):
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith("SYNCLINE_") and k not in ("NO_COLOR", "CLICOLOR_FORCE")}
+    env.update(more)
+    return env
+
+
+def call(*words, program=SYNCLINE, env=None, cwd=None, stdin=None, timeout=60, **more):
+    return subprocess.run([program, *words], env=environment(**(env or {})), cwd=cwd, input=stdin, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, **more)
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self._dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self._dir.cleanup)
+        self.dir = self._dir.name
+        self.db = os.path.join(self.dir, "run.db")
+
+    def catalogue(self, *verdicts, **options):
+        db = catalogue.create(self.db, **options)
+        for v in verdicts:
+            catalogue.put_verdict(db, **v)
+        db.close()
+        return self.db
+
+
+class Options(unittest.TestCase):
+    def test_no_command_is_wrong_use_and_shows_the_commands(self):
+        r = call()
+        self.assertEqual(r.returncode, 2)
+        for c in COMMANDS:
+            self.assertIn(f"\n  {c} ", r.stderr)
+
+    def test_a_misspelt_command_is_answered_with_the_nearest(self):
+        for wrong, right in (("reprot", "report"), ("stat", "status"), ("dmeo", "demo"), ("docter", "doctor")):
+            r = call(wrong)
+            self.assertEqual(r.returncode, 2)
+            self.assertIn(f"Did you mean: syncline {right}", r.stderr)
+
+    def test_a_strange_command_is_sent_to_help(self):
+        r = call("frobnicate")
+        self.assertEqual(r.returncode, 2)
+        self.assertIn("syncline help", r.stderr)
+
+    def test_every_command_has_help_with_examples(self):
+        for c in COMMANDS:
+            for words in ((c, "--help"), ("help", c)):
+                r = call(*words)
+                self.assertEqual(r.returncode, 0, r.stderr)
+                self.assertIn(f"Usage: syncline {c}", r.stdout)
+                self.assertIn("Examples:", r.stdout)
+
+    def test_every_command_refuses_an_unknown_option_by_name(self):
+        for c in COMMANDS:
+            r = call(c, "--no-such-option")
+            self.assertEqual(r.returncode, 2, c)
+            self.assertIn("--no-such-option", r.stderr)
+
+    def test_a_number_that_is_none_is_named(self):
+        r = call("run", "--level", "9", "--", "true")
+        self.assertEqual(r.returncode, 2)
+        self.assertIn("--level is a number from 0 to 4, not '9'", r.stderr)
+        self.assertEqual(call("run", "--nproc", "0x", "x").returncode, 2)
+
+    def test_version_says_protocol_and_schema(self):
+        v = json.loads(call("version", "--json").stdout)
+        self.assertRegex(v["version"], r"^\d+\.\d+\.\d+$")
+        self.assertEqual(v["schema"], len(os.listdir(os.path.join(ROOT, "sql", "migrations"))))
+        self.assertTrue(call("--version").stdout.startswith("syncline " + v["version"]))
+
+    def test_every_command_has_a_manual_page(self):
+        for c in COMMANDS[:-1]:
+            self.assertTrue(os.path.exists(os.path.join(ROOT, "docs", "man", f"syncline-{c}.1")), c)
+
+
+class Databases(Folder):
+    """What is no catalogue of ours is refused with its cause and a next step."""
+
+    def refused(self, word):
+        for words in (("report", self.db), ("sql", self.db, "select 1"), ("serve", self.db)):
+            r = call(*words)
+            self.assertEqual(r.returncode, 3, words)
+            self.assertEqual(r.stdout, "")
+            self.assertEqual(len(r.stderr.splitlines()), 1, r.stderr)
+            self.assertIn(word, r.stderr)
+            self.assertIn(self.db, r.stderr)
+
+    def test_missing(self):
+        self.refused("there is no file")
+
+    def test_a_folder(self):
+        os.mkdir(self.db)
+        self.refused("is not a file")
+
+    def test_empty(self):
+        open(self.db, "w").close()
+        self.refused("wrote nothing")
+
+    def test_not_a_database(self):
+        with open(self.db, "w") as f:
+            f.write("no database at all\n" * 100)
+        self.refused("is not a database")
+
+    def test_foreign(self):
+        db = sqlite3.connect(self.db)
+        db.execute("create table photos (name)")
+        db.commit()
+        db.close()
+        self.refused("not one of syncline's")
+
+    def test_newer(self):
+        db = sqlite3.connect(self.catalogue())
+        db.execute("pragma user_version = 4711")
+        db.close()
+        self.refused("newer release")
+
+    def test_unfinished(self):
+        db = sqlite3.connect(self.catalogue())
+        db.execute("drop view finding")
+        db.commit()
+        db.close()
+        self.refused("has no views")
+
+    def test_cut_off(self):
+        self.catalogue()
+        os.truncate(self.db, os.path.getsize(self.db) // 2)
+        r = call("report", self.db)
+        self.assertEqual(r.returncode, 3)
+        self.assertIn("malformed", r.stderr)
+
+    def test_unreadable_as_another_user(self):
+        if os.getuid() != 0:
+            self.skipTest("needs root to become somebody else")
+        self.catalogue()
+        os.chmod(self.dir, 0o755)
+        os.chmod(self.db, 0o600)
+        # Through a copy: the build folder may lie where nobody else can look.
+        program = shutil.copy(SYNCLINE, os.path.join(self.dir, "syncline"))
+        r = call("report", self.db, program=program, user=65534, group=65534, extra_groups=[])
+        self.assertEqual(r.returncode, 3)
+        self.assertIn("Permission denied", r.stderr)
+
+    def test_a_folder_that_cannot_be_written_is_no_hindrance(self):
+        if os.getuid() != 0:
+            self.skipTest("needs root to become somebody else")
+        self.catalogue(wal=True)
+        self.assertFalse(os.path.exists(self.db + "-wal"))
+        os.chmod(self.db, 0o644)
+        program = shutil.copy(SYNCLINE, os.path.join(self.dir, "syncline"))
+        os.chmod(self.dir, 0o555)
+        r = call("report", self.db, program=program, user=65534, group=65534, extra_groups=[])
+        self.assertEqual(r.returncode, 0, r.stderr)
+
+    def test_what_a_live_run_committed_last_is_read(self):
+        db = catalogue.create(self.db, wal=True)
+        self.addCleanup(db.close)
+        db.execute("pragma wal_autocheckpoint = 0")
+        catalogue.put_verdict(db)
+        self.assertGreater(os.path.getsize(self.db + "-wal"), 0)
+        r = call("report", self.db)
+        self.assertEqual(r.returncode, 1)
+        self.assertIn("Rank 2 is slow in forward.", r.stdout)
+
+    def test_odd_characters_in_a_name_are_no_parameters(self):
+        odd = os.path.join(self.dir, "run?mode=rwc#%41.db")
+        shutil.move(self.catalogue(), odd)
+        self.assertEqual(call("report", odd).returncode, 0)
+
+
+class Report(Folder):
+    def status(self, *verdicts, **options):
+        path = self.catalogue(*verdicts, **options)
+        text, data = call("report", path), call("report", path, "--json")
+        self.assertEqual(text.returncode, data.returncode, text.stderr + data.stderr)
+        return data.returncode
+
+    def test_nothing_found_is_0(self):
+        self.assertEqual(self.status(), 0)
+
+    def test_a_notice_alone_is_0(self):
+        self.assertEqual(self.status({"severity": "notice"}), 0)
+
+    def test_a_finding_is_1(self):
+        self.assertEqual(self.status({"confidence": "likely"}), 1)
+
+    def test_too_close_is_4(self):
+        self.assertEqual(self.status({"confidence": "too_close"}), 4)
+
+    def test_lost_events_are_5(self):
+        self.assertEqual(self.status(lost=3), 5)
+
+    def test_a_missing_rank_is_5(self):
+        self.assertEqual(self.status(seen=3), 5)
+
+    def test_insufficient_is_5(self):
+        self.assertEqual(self.status({"confidence": "insufficient"}), 5)
+
+    def test_no_rank_at_all_is_5(self):
+        self.assertEqual(self.status(seen=0, steps=0), 5)
+
+    def test_a_finding_beats_too_close_beats_incomplete(self):
+        self.assertEqual(self.status({"key": "a"}, {"key": "b", "confidence": "too_close"}, lost=3), 1)
+        os.unlink(self.db)
+        self.assertEqual(self.status({"confidence": "too_close"}, lost=3), 4)
+
+    def test_json_fits_the_schema_full_and_empty(self):
+        with open(os.path.join(ROOT, "docs", "report.schema.json"), encoding="utf-8") as f:
+            schema = json.load(f)
+        for options in ({}, {"seen": 0, "steps": 0}, {"lost": 2, "seen": 2}):
+            path = self.catalogue({"key": "a"}, {"key": "b", "severity": "notice"}, **options)
+            report = json.loads(call("report", path, "--json").stdout)
+            self.assertEqual(json_schema.problems(report, schema), [])
+            os.unlink(path)
+
+    def test_json_numbers_are_those_of_the_tables(self):
+        report = json.loads(call("report", self.catalogue({}), "--json").stdout)
+        self.assertEqual(report["steps"]["n"], 20)
+        self.assertEqual(report["steps"]["median_ns"], 50_000_000)
+        self.assertEqual(report["steps"]["breakdown"],
+                         {"data_ns": 1_000_000, "forward_ns": 15_000_000, "backward_ns": 20_000_000,
+                          "exposed_comm_ns": 8_000_000, "optimizer_ns": 3_000_000, "eval_ns": 0, "idle_ns": 3_000_000})
+        self.assertEqual([r["rank"] for r in report["ranks"]], [0, 1, 2, 3])
+        rank = report["ranks"][1]
+        self.assertEqual(rank["total_ns"], rank["idle_ns"] + rank["compute_ns"] + rank["noncompute_ns"])
+        self.assertEqual(rank["comm_ns"], 20 * 11_000_000)
+        self.assertAlmostEqual(rank["overlap_ratio"], 1 - 8 / 11, places=6)
+        self.assertEqual(report["collectives"]["matched"], 20)
+        self.assertEqual(report["collectives"]["last_arrival"][0]["call"], "all_reduce#0")
+        hosts = {h["host"]: h for h in report["clock"]["hosts"]}
+        self.assertEqual(hosts["hosta"]["error_ns"], 0)
+        self.assertEqual(hosts["hostb"]["hi_ns"] - hosts["hostb"]["lo_ns"], 50_000)
+        self.assertEqual(hosts["hostb"]["ranks"], [1, 3])
+        self.assertEqual(report["verdicts"][0]["detected_after_ns"], 150_000_000)
+
+    def test_worse_comes_first(self):
+        path = self.catalogue({"key": "a", "cost": 0.1}, {"key": "b", "cost": 0.5}, {"key": "c", "severity": "stuck"},
+                              {"key": "d", "severity": "notice", "cost": 9})
+        verdicts = json.loads(call("report", path, "--json").stdout)["verdicts"]
+        self.assertEqual([(v["severity"], v["cost_ratio"]) for v in verdicts],
+                         [("stuck", 0.4), ("slow", 0.5), ("slow", 0.1), ("notice", 9)])
+
+    def test_text_puts_findings_first_with_margin_error_and_coverage(self):
+        text = call("report", self.catalogue({})).stdout
+        order = [text.index(s) for s in ("Rank 2 is slow in forward.", "margin 18.0 ms, error 400 us (soft)",
+                                         "rules out: slow.global", "\nSteps\n", "\nRanks", "\nCoverage\n",
+                                         "4 of 4 ranks seen, 4000 events kept, 0 lost")]
+        self.assertEqual(order, sorted(order))
+
+    def test_color_only_where_it_is_wanted(self):
+        path = self.catalogue({})
+        self.assertNotIn("\033", call("report", path).stdout)
+        self.assertIn("\033", call("report", path, env={"CLICOLOR_FORCE": "1"}).stdout)
+        self.assertNotIn("\033", call("report", path, env={"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}).stdout)
+        self.assertIn("\033", call("report", path, "--color=always", env={"NO_COLOR": "1"}).stdout)
+        self.assertEqual(call("report", path, "--color=pink").returncode, 2)
+
+    def test_color_on_a_terminal(self):
+        path, (ours, theirs) = self.catalogue({}), pty.openpty()
+        subprocess.run([SYNCLINE, "report", path], stdout=theirs, env=environment(TERM="xterm"), timeout=30)
+        os.close(theirs)
+        self.assertIn(b"\033", os.read(ours, 65536))
+        os.close(ours)
+
+    def test_a_hostile_sentence_does_not_reach_the_terminal(self):
+        path = self.catalogue({"sentence": "a\033[2Jb\u009b31mc\x07d"})
+        out = call("report", path).stdout
+        self.assertIn("a\\x1b[2Jb\\x9b31mc\\x07d", out)
+
+    def test_a_closed_pipe_ends_it_silently(self):
+        p = subprocess.Popen([SYNCLINE, "sql", self.catalogue(steps=2000), "--csv", "select * from rank_step, rank_info"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+        p.stdout.readline()
+        p.stdout.close()
+        self.assertEqual(p.stderr.read(), b"")
+        p.stderr.close()
+        self.assertEqual(p.wait(30), -signal.SIGPIPE)
+
+    def test_a_full_disk_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            r = subprocess.run([SYNCLINE, "report", self.catalogue(), "--json"], stdout=full, stderr=subprocess.PIPE,
+                               text=True, env=environment(), timeout=30)
+        self.assertEqual(r.returncode, 3)
+        self.assertIn("No space left", r.stderr)
+
+
+class Sql(Folder):
+    def query(self, text, *options, **more):
+        if not os.path.exists(self.db):
+            self.catalogue({})
+        return call("sql", self.db, *options, text, **more)
+
+    def files(self):
+        found = {}
+        for name in os.listdir(self.dir):
+            with open(os.path.join(self.dir, name), "rb") as f:
+                found[name] = hashlib.sha256(f.read()).hexdigest()
+        return found
+
+    def test_csv_is_rfc_4180(self):
+        r = self.query("select 1 a, 'x,\"y\"' \"b,c\", null d, x'00ff' e, 2.5 f", "--csv")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual(list(csv.reader(io.StringIO(r.stdout))),
+                         [["a", "b,c", "d", "e", "f"], ["1", 'x,"y"', "", "00ff", "2.5"]])
+
+    def test_json_keeps_types_and_big_integers(self):
+        r = self.query("select 9007199254740993 a, 'x' b, null c, 0.1 d, x'ff' e union all select 2,3,4,5,6", "--json")
+        self.assertEqual(json.loads(r.stdout)[0], {"a": 9007199254740993, "b": "x", "c": None, "d": 0.1, "e": "ff"})
+        self.assertEqual(json.loads(self.query("select 1 a where 0", "--json").stdout), [])
+
+    def test_table_is_aligned_and_bounded(self):
+        r = self.query("select rank, count(*) n from rank_step group by rank", "--table")
+        self.assertEqual([line.split() for line in r.stdout.splitlines()],
+                         [["rank", "n"]] + [[str(i), "20"] for i in range(4)])
+        r = self.query("with recursive n(i) as (select 1 union all select i + 1 from n limit 10001) select * from n", "--table")
+        self.assertEqual(len(r.stdout.splitlines()), 10001)
+        self.assertIn("--csv or --json", r.stderr)
+
+    def test_the_query_comes_from_stdin_too(self):
+        self.catalogue()
+        r = call("sql", self.db, stdin="-- two\nselect 1 a;\nselect 2 b;")
+        self.assertEqual(r.stdout.split(), ["a", "1", "b", "2"])
+
+    def test_views_of_json_work_under_the_guard(self):
+        r = self.query("select count(*) n from collective_rank", "--json")
+        self.assertEqual(json.loads(r.stdout), [{"n": 80}], r.stderr)
+
+    def test_every_public_view_can_be_read(self):
+        db = sqlite3.connect(self.catalogue({}))
+        views = [r[0] for r in db.execute("select name from sqlite_master where type = 'view'")]
+        self.assertGreater(len(views), 15)
+        for v in views:
+            self.assertEqual(self.query(f'select * from "{v}" limit 3').returncode, 0, v)
+
+    def test_the_schema_shows_columns_with_unit_and_meaning(self):
+        rows = json.loads(self.query("x", "--schema", "--json").stdout)
+        row = [r for r in rows if r["view"] == "rank_step" and r["column"] == "self_ns"][0]
+        self.assertEqual(row["unit"], "ns")
+        self.assertTrue(row["meaning"])
+
+    def test_what_is_not_reading_is_refused_with_a_sentence_and_changes_nothing(self):
+        self.catalogue({})
+        extra = os.path.join(self.dir, "extra.db")
+        refused = {
+            f"attach '{extra}' as x": "ATTACH",
+            "detach main": "ATTACH",
+            "pragma query_only = 0": "PRAGMA",
+            "pragma journal_mode = delete": "PRAGMA",
+            "select * from pragma_table_info('run')": "never changed",
+            "insert into raw_meta values ('a', 1)": "never changed",
+            "update raw_run set name = 'x'": "never changed",
+            "delete from raw_step": "never changed",
+            "create table t (a)": "never changed",
+            "create temp table t (a)": "never changed",
+            "drop view run": "never changed",
+            f"vacuum into '{extra}'": "never changed",
+            "begin": "transactions",
+            "savepoint a": "transactions",
+            "select load_extension('libm.so.6')": "function",
+        }
+        before = self.files()
+        for statement, word in refused.items():
+            r = self.query(statement)
+            self.assertEqual(r.returncode, 2, statement + r.stdout + r.stderr)
+            self.assertIn("refused: ", r.stderr, statement)
+            self.assertIn(word, r.stderr, statement)
+        self.assertEqual(before, self.files())
+
+    def test_endless_work_is_stopped(self):
+        begin = time.monotonic()
+        r = self.query("with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n",
+                       "--timeout", "1")
+        self.assertEqual(r.returncode, 3)
+        self.assertIn("stopped after 1 s", r.stderr)
+        self.assertLess(time.monotonic() - begin, 15)
+
+    def test_a_huge_value_is_refused(self):
+        for q in ("select zeroblob(1000000000)", "select hex(zeroblob(100000000))"):
+            r = self.query(q)
+            self.assertEqual(r.returncode, 2, r.stderr)
+            self.assertIn("larger than is allowed", r.stderr)
+
+    def test_a_wrong_statement_shows_where_the_views_are(self):
+        r = self.query("select * from nosuch")
+        self.assertEqual(r.returncode, 2)
+        self.assertIn("no such table: nosuch", r.stderr)
+        self.assertIn("--schema", r.stderr)
+        self.assertEqual(self.query("-- nothing").returncode, 2)
+
+
+class Launcher(Folder):
+    """`run` where only the job matters: a copy of the program alone, so no service can start."""
+
+    def setUp(self):
+        super().setUp()
+        self.program = shutil.copy(SYNCLINE, os.path.join(self.dir, "syncline"))
+
+    def run_job(self, *words, **more):
+        return call("run", *words, program=self.program, cwd=self.dir, **more)
+
+    def test_without_agent_and_collector_the_job_runs_the_same(self):
+        job = ["sh", "-c", "cat; echo out; echo err >&2; env | grep -c SYNCLINE_; exit 5"]
+        bare = subprocess.run(job, input="in\n", text=True, capture_output=True, env=environment())
+        r = self.run_job("--", *job, stdin="in\n")
+        self.assertEqual((r.returncode, r.stdout), (bare.returncode, bare.stdout))
+        self.assertIn("runs without the probe", r.stderr)
+        self.assertTrue(r.stderr.endswith("err\n"))
+        self.assertEqual(os.listdir(self.dir), ["syncline"])
+
+    def test_the_status_is_the_jobs_own(self):
+        for status in (0, 1, 3, 77):
+            self.assertEqual(self.run_job("--", "sh", "-c", f"exit {status}").returncode, status)
+        self.assertEqual(self.run_job("--", "sh", "-c", "kill -9 $$").returncode, 128 + 9)
+        self.assertEqual(self.run_job("sh", "-c", "kill -TERM $$").returncode, 128 + 15)
+
+    def test_what_cannot_be_run_is_said_as_a_shell_would(self):
+        r = self.run_job("--", "/no/such/program")
+        self.assertEqual(r.returncode, 127)
+        self.assertIn("cannot run /no/such/program: No such file", r.stderr)
+        self.assertEqual(self.run_job("--", "/etc/passwd").returncode, 126)
+        self.assertEqual(self.run_job("--nproc", "2", "--", "/no/such/program").returncode, 127)
+
+    def test_the_jobs_options_are_its_own(self):
+        r = self.run_job("echo", "--db", "x", "--", "-n")
+        self.assertEqual(r.stdout, "--db x -- -n\n")
+
+    def test_no_job_is_wrong_use(self):
+        self.assertEqual(self.run_job("--").returncode, 2)
+        self.assertEqual(self.run_job("--db", "x", "--collector", "tcp://h:1", "--", "true").returncode, 2)
+
+    def test_a_database_of_another_run_is_not_touched(self):
+        self.catalogue()
+        r = self.run_job("--db", self.db, "--", "touch", os.path.join(self.dir, "ran"))
+        self.assertEqual(r.returncode, 3)
+        self.assertIn("one database holds one run", r.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "ran")))
+
+    def test_ranks_get_torchs_environment_and_a_prefix(self):
+        r = self.run_job("--nproc", "3", "--", "sh", "-c",
+                         'echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT"; echo e$RANK >&2')
+        self.assertEqual(r.returncode, 0)
+        lines = sorted(r.stdout.splitlines())
+        port = lines[0].split()[-1]
+        self.assertTrue(1024 <= int(port) <= 65535)
+        self.assertEqual(lines, [f"[{i}] {i} {i} 3 3 127.0.0.1 {port}" for i in range(3)])
+        for i in range(3):
+            self.assertIn(f"[{i}] e{i}\n", r.stderr)
+
+    def test_long_and_unfinished_lines_arrive_whole(self):
+        r = self.run_job("--nproc", "1", "--", "sh", "-c", "head -c 20000 /dev/zero | tr '\\0' x; printf '\\nend'")
+        self.assertEqual(r.stdout.replace("\n[0] ", "\n").replace("[0] ", "").replace("\n", ""), "x" * 20000 + "end")
+
+    def test_a_dead_rank_ends_the_others_and_gives_its_status(self):
+        begin = time.monotonic()
+        r = self.run_job("--nproc", "3", "--", "sh", "-c", '[ $RANK = 1 ] && { sleep 0.3; exit 9; }; exec sleep 60')
+        self.assertEqual(r.returncode, 9)
+        self.assertIn("rank 1 ended with exit status 9", r.stderr)
+        self.assertLess(time.monotonic() - begin, 20)
+        r = self.run_job("--nproc", "2", "--", "sh", "-c", '[ $RANK = 0 ] && kill -9 $$; exec sleep 60')
+        self.assertEqual(r.returncode, 128 + 9)
+        self.assertIn("rank 0 was killed by signal 9", r.stderr)
+
+    def start(self, *words):
+        return subprocess.Popen([self.program, "run", *words], cwd=self.dir, env=environment(), text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+    def test_signals_reach_the_job_once(self):
+        for signo, name in ((signal.SIGTERM, "TERM"), (signal.SIGINT, "INT"), (signal.SIGUSR1, "USR1")):
+            p = self.start("--", "sh", "-c", f"trap 'echo got; n=$((n+1))' {name}; echo ready; "
+                           "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done; exit $n")
+            self.assertEqual(p.stdout.readline(), "ready\n")
+            p.send_signal(signo)
+            out, _ = p.communicate(timeout=30)
+            self.assertEqual((out, p.returncode), ("got\n", 1), name)
+
+    def test_ctrl_c_reaches_a_plain_job_once(self):
+        ours, theirs = pty.openpty()
+        job = ("trap 'n=$((n+1))' INT; echo ready; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done; exit $n")
+        code = ("import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+                "os.execv(sys.argv[1], sys.argv[1:])")
+        p = subprocess.Popen([sys.executable, "-c", code, self.program, "run", "--", "sh", "-c", job], cwd=self.dir,
+                             env=environment(), stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        seen = b""
+        while b"ready" not in seen:
+            seen += os.read(ours, 4096)
+        os.write(ours, b"\x03")
+        self.assertEqual(p.wait(30), 1)
+        os.close(ours)
+
+    def test_a_signal_for_the_launcher_ends_all_ranks(self):
+        p = self.start("--nproc", "2", "--", "sh", "-c", "echo $$; exec sleep 60")
+        pids = [int(p.stdout.readline().split()[1]) for _ in range(2)]
+        p.send_signal(signal.SIGTERM)
+        p.communicate(timeout=30)
+        self.assertEqual(p.returncode, 128 + 15)
+        for pid in pids:
+            self.assertRaises(ProcessLookupError, os.kill, pid, 0)
+
+    def test_no_rank_outlives_a_killed_launcher(self):
+        p = self.start("--nproc", "2", "--", "sh", "-c", "echo $$; exec sleep 60")
+        pids = [int(p.stdout.readline().split()[1]) for _ in range(2)]
+        p.kill()
+        p.communicate(timeout=30)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and any(os.path.exists(f"/proc/{i}/exe") and
+                                                  os.access(f"/proc/{i}/exe", os.R_OK) for i in pids):
+            time.sleep(0.05)
+        for pid in pids:
+            self.assertRaises(OSError, os.readlink, f"/proc/{pid}/exe")
+
+    def test_a_closed_stdout_does_not_end_the_job(self):
+        mark = os.path.join(self.dir, "mark")
+        p = self.start("--nproc", "1", "--", "sh", "-c", f"yes | head -100000; echo done > {mark}")
+        p.stdout.readline()
+        p.stdout.close()
+        p.stderr.read()
+        p.stderr.close()
+        self.assertEqual(p.wait(60), 0)
+        self.assertTrue(os.path.exists(mark))
+
+
+class Doctor(unittest.TestCase):
+    def test_json_has_a_level_for_each_check_and_a_hint_for_each_failure(self):
+        r = call("doctor", "--json", "--collector", "ipc:///nonexistent/socket")
+        v = json.loads(r.stdout)
+        self.assertEqual(r.returncode, 1)
+        self.assertFalse(v["ok"])
+        names = [c["check"] for c in v["checks"]]
+        for name in ("clock", "shared memory", "liveness", "python", "extension", "pidfd", "disk", "collector", "reach"):
+            self.assertIn(name, names)
+        for c in v["checks"]:
+            self.assertIn(c["level"], ("ok", "warn", "fail"))
+            self.assertTrue(c["seen"])
+            if c["level"] != "ok":
+                self.assertTrue(c["todo"], c)
+        self.assertEqual([c for c in v["checks"] if c["check"] == "reach"][0]["level"], "fail")
+
+    def test_a_whole_build_has_no_failure(self):
+        r = call("doctor", "--json")
+        self.assertEqual([c for c in json.loads(r.stdout)["checks"] if c["level"] == "fail"], [])
+        self.assertEqual(r.returncode, 0)
+
+    def test_a_folder_that_is_not_there_fails_with_what_to_do(self):
+        r = call("doctor", env={"SYNCLINE_DIR": "/nonexistent"})
+        self.assertEqual(r.returncode, 1)
+        self.assertIn("SYNCLINE_DIR", r.stdout)
+
+
+class Serving(Folder):
+    """`serve` on a finished run, and `status` against it."""
+
+    def start(self, *options):
+        p = subprocess.Popen([SYNCLINE, "serve", self.db, "--http", "127.0.0.1:0", *options], env=environment(),
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.wait, 30)
+        self.addCleanup(p.terminate)
+        for line in p.stdout:
+            at = line.find("http://")
+            if at >= 0:
+                return line[at:].split()[0].rstrip('",}')
+        self.fail("serve said no address")
+
+    def test_status_shows_the_run_and_its_findings(self):
+        self.catalogue({})
+        url = self.start()
+        r = call("status", "--url", url)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("made-up", r.stdout)
+        self.assertIn("Rank 2 is slow in forward.", r.stdout)
+        self.assertIn("4 of 4", r.stdout)
+        boot = json.loads(call("status", "--json", env={"SYNCLINE_URL": url}).stdout)
+        self.assertEqual(boot["live"]["state"], "snapshot")
+
+    def test_status_without_a_collector(self):
+        self.assertEqual(call("status").returncode, 2)
+        r = call("status", "--url", "http://127.0.0.1:1/")
+        self.assertEqual(r.returncode, 3)
+        self.assertIn("Is it running? Try: syncline doctor", r.stderr)
+
+    def test_status_does_not_take_anything_for_a_collector(self):
+        r = call("status", "--url", "file:///etc/passwd")
+        self.assertEqual(r.returncode, 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
