@@ -7,6 +7,11 @@
 #define SHARED_SLOTS 65536 /* what all groups together may take before they need more */
 #define TELL_DEPTH 64 /* unfinished collectives told from the oldest on */
 
+union arrival_block {
+	struct arrival first; /* of 4 << k */
+	union arrival_block *next;
+};
+
 struct match_point {
 	struct fleet_point at;
 	int64_t host_ns;
@@ -37,9 +42,8 @@ void match_fini(struct match *m)
 	}
 	for (size_t k = 0; k < sizeof m->spare / sizeof *m->spare; k++)
 		while (m->spare[k]) {
-			struct arrival *next;
+			union arrival_block *next = m->spare[k]->next;
 
-			memcpy(&next, m->spare[k], sizeof next);
 			free(m->spare[k]);
 			m->spare[k] = next;
 		}
@@ -61,24 +65,25 @@ static unsigned size_class(uint32_t n)
 
 static struct arrival *block_get(struct match *m, unsigned k)
 {
-	struct arrival *a = m->spare[k];
+	union arrival_block *b = m->spare[k];
 
-	if (a)
-		memcpy(&m->spare[k], a, sizeof m->spare[k]);
+	if (b)
+		m->spare[k] = b->next;
 	else
-		a = malloc((4u << k) * sizeof *a);
-	return a;
+		b = malloc((4u << k) * sizeof(struct arrival));
+	return b ? &b->first : NULL;
 }
 
 static void block_put(struct match *m, struct arrival *a, uint32_t n)
 {
+	union arrival_block *b = (union arrival_block *)a;
 	unsigned k;
 
 	if (!a)
 		return;
 	k = size_class(n);
-	memcpy(a, &m->spare[k], sizeof m->spare[k]);
-	m->spare[k] = a;
+	b->next = m->spare[k];
+	m->spare[k] = b;
 }
 
 /* ---- groups ---- */

@@ -73,7 +73,7 @@ struct match {
 		uint32_t n_slots;
 	} index;
 	/* freed blocks of arrivals by size: 4 << k */
-	struct arrival *spare[16];
+	union arrival_block *spare[16];
 	struct match_point *points; /* scratch */
 	size_t n_points;
 	bool finishing;

@@ -23,7 +23,7 @@
 #define SAME_ONSET 16 /* steps between the onsets of two culprits of one cause */
 #define END_NATS 14.0 /* evidence that a slow rank is slow no more */
 #define MIN_COVERAGE 0.9
-#define SPELLS 3.0 /* times the longest spell of anybody that passed */
+#define SPELLS 4.0 /* times the longest spell of anybody that passed */
 #define MAX_CULPRITS 64
 
 enum part { PART_INPUT, PART_FORWARD, PART_BACKWARD, PART_OPTIMIZER, PART_OTHER, N_PARTS };
