@@ -458,7 +458,7 @@ size_t core_save(const struct core *c, unsigned char *out, size_t n_out)
 		b.at = 0;
 		put_u32(&b, SAVE_MAGIC);
 		put_u32(&b, c->steps.base);
-		put_u32(&b, c->steps.next_step);
+		put_u32(&b, c->steps.n_seen);
 		put_u32(&b, c->steps.n_lives);
 		for (uint32_t i = 0; i < c->steps.n_lives; i++) {
 			put_u32(&b, (uint32_t)c->steps.lives[i].restart_count);
@@ -491,10 +491,10 @@ int core_load(struct core *c, const unsigned char *in, size_t n)
 
 	if (get_u32(&b) != SAVE_MAGIC)
 		return -EINVAL;
-	c->steps.base = c->steps.told_below = get_u32(&b);
-	c->steps.next_step = get_u32(&b);
+	c->steps.base = c->steps.told_below = c->steps.next_step = get_u32(&b);
+	c->steps.n_seen = get_u32(&b);
 	n_lives = get_u32(&b);
-	if (b.bad || c->steps.next_step < c->steps.base || n_lives > n / 8)
+	if (b.bad || c->steps.n_seen < c->steps.base || n_lives > n / 8)
 		return -EINVAL;
 	for (uint32_t i = 0; i < n_lives; i++) {
 		int64_t life = steps_life(&c->steps, (int32_t)get_u32(&b));

@@ -12,14 +12,12 @@ static void on_sigbus(int sig)
 
 	if (to)
 		siglongjmp(*to, 1);
-	signal(sig, SIG_DFL); /* not ours: die of it as anyone would */
-	raise(sig);
+	signal(sig, SIG_DFL); /* not ours: die of it as anyone would, on return */
 }
 
 void guard_init(void)
 {
-	/* SA_NODEFER: the mask need not be saved and restored around each call. */
-	struct sigaction sa = { .sa_handler = on_sigbus, .sa_flags = SA_NODEFER };
+	struct sigaction sa = { .sa_handler = on_sigbus };
 
 	sigemptyset(&sa.sa_mask);
 	sigaction(SIGBUS, &sa, NULL);
@@ -29,7 +27,7 @@ bool guarded(void (*fn)(void *arg), void *arg)
 {
 	sigjmp_buf env;
 
-	if (sigsetjmp(env, 0) != 0) {
+	if (sigsetjmp(env, 1) != 0) { /* 1: leaving the handler unblocks the signal again */
 		way_out = NULL;
 		return false;
 	}

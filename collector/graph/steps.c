@@ -57,7 +57,7 @@ int64_t steps_life(struct steps *s, int32_t restart_count)
 		return -ENOMEM;
 	s->lives = grown;
 	/* A restarted job counts from 0 again; to a reader its steps go on. */
-	s->lives[s->n_lives] = (struct life){ restart_count, s->n_lives ? s->next_step : 0 };
+	s->lives[s->n_lives] = (struct life){ restart_count, s->n_lives ? s->n_seen : 0 };
 	return s->n_lives++;
 }
 
@@ -506,9 +506,11 @@ int steps_tick(struct steps *s, int64_t now_ns)
 
 		if (st && st->told && st->changed && (r = tell(s, st)) < 0)
 			return r;
-		if (step < s->told_below || !in_order)
+		/* One that nobody spoke of yet may still come, as long as no later one
+		 * could be told. */
+		if (step < s->told_below || !in_order || !st)
 			continue;
-		if (st && !st->told) {
+		if (!st->told) {
 			bool ready = is_ready(s, st);
 			bool late = st->n_ended > 0 &&
 				    age_ns(s, &st->first_end_now_ns) >= s->late_ns;
@@ -613,6 +615,8 @@ static int open_step(struct steps *s, uint32_t step, uint32_t life, uint64_t chu
 							   .end_ns = FACT_NONE };
 		if (step >= s->next_step)
 			s->next_step = step + 1;
+		if (step >= s->n_seen)
+			s->n_seen = step + 1;
 	}
 	if (st->life != life) { /* a straggler of the job before its restart */
 		s->n_late++;

@@ -77,6 +77,7 @@ struct steps {
 	uint32_t n_slots;
 	uint32_t base, next_step; /* everything below base is forgotten */
 	uint32_t told_below;
+	uint32_t n_seen; /* next_step, over restarts of the collector too */
 	struct life *lives;
 	uint32_t n_lives;
 	bool finishing;

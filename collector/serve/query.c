@@ -25,7 +25,7 @@ struct reader {
 	struct query *pool;
 	sqlite3 *db;
 	int64_t deadline_ns; /* INT64_MAX = none */
-	bool late;
+	bool late, immutable;
 	size_t n_statements;
 	struct {
 		const char *sql;
@@ -35,7 +35,8 @@ struct reader {
 
 struct query {
 	/* read-only after query_new */
-	char *path; /* owned */
+	char *path, *wal_path; /* owned */
+	bool finished;
 	int64_t deadline_ns;
 
 	atomic_bool cancelled;
@@ -54,17 +55,19 @@ static int64_t now_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-int query_new(struct query **ret, const char *path, unsigned deadline_ms)
+int query_new(struct query **ret, const char *path, bool finished, unsigned deadline_ms)
 {
 	struct query *q = calloc(1, sizeof *q);
 
 	if (!q)
 		return -ENOMEM;
 	q->path = strdup(path);
-	if (!q->path) {
+	if (!q->path || asprintf(&q->wal_path, "%s-wal", path) < 0) {
+		free(q->path);
 		free(q);
 		return -ENOMEM;
 	}
+	q->finished = finished;
 	q->deadline_ns = (int64_t)deadline_ms * 1000000;
 	pthread_mutex_init(&q->lock, NULL);
 	*ret = q;
@@ -94,6 +97,7 @@ void query_free(struct query *q)
 		reader_free(q->idle[i]);
 	pthread_mutex_destroy(&q->lock);
 	free(q->path);
+	free(q->wal_path);
 	free(q);
 }
 
@@ -132,32 +136,31 @@ static int fail(struct reader *rd, int rc, char why[160])
 	}
 }
 
-/* A finished catalogue: without a log beside it nobody writes it. Read as it is,
- * it needs no -shm file, which the folder may not take, and none is left behind. */
+static bool has_log(const struct query *pool)
+{
+	struct stat st;
+
+	return stat(pool->wal_path, &st) == 0;
+}
+
+/* Read as it is: no locks, and no -shm file, which the folder may not take and
+ * which would stay behind. Only for a finished run without a log beside it: where
+ * somebody writes, it would see a torn file. */
 static int open_immutable(struct reader *rd)
 {
 	size_t n = strlen(rd->pool->path), room = 3 * n + 32, at;
-	char *uri = malloc(room), *wal = malloc(n + 5);
-	struct stat st;
-	int rc = SQLITE_NOMEM;
+	char *uri = malloc(room);
+	int rc;
 
-	if (!uri || !wal)
-		goto out;
-	rc = SQLITE_CANTOPEN;
-	memcpy(wal, rd->pool->path, n);
-	memcpy(wal + n, "-wal", 5);
-	if (stat(wal, &st) == 0)
-		goto out;
+	if (!uri)
+		return SQLITE_NOMEM;
 	memcpy(uri, "file:", 5);
 	at = 5 + url_encode(rd->pool->path, n, uri + 5, room - 5);
 	memcpy(uri + at, "?immutable=1", 13);
-	sqlite3_close(rd->db);
-	rd->db = NULL;
 	rc = sqlite3_open_v2(uri, &rd->db,
 			     SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
-out:
 	free(uri);
-	free(wal);
+	rd->immutable = true;
 	return rc;
 }
 
@@ -170,8 +173,9 @@ static int reader_open(struct query *pool, struct reader **ret, char why[160])
 		return -ENOMEM;
 	rd->pool = pool;
 	rd->deadline_ns = INT64_MAX;
-	rc = open_immutable(rd);
-	if ((rc & 0xff) == SQLITE_CANTOPEN)
+	if (pool->finished && !has_log(pool))
+		rc = open_immutable(rd);
+	else
 		rc = sqlite3_open_v2(pool->path, &rd->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
 				     NULL);
 	if (rc == SQLITE_OK)
@@ -200,6 +204,10 @@ static int take_reader(struct query *pool, struct reader **ret, char why[160])
 	if (pool->n_idle > 0)
 		rd = pool->idle[--pool->n_idle];
 	pthread_mutex_unlock(&pool->lock);
+	if (rd && rd->immutable && has_log(pool)) {
+		reader_free(rd); /* not finished after all: somebody writes again */
+		rd = NULL;
+	}
 	if (!rd) {
 		r = reader_open(pool, &rd, why);
 		if (r != 0)
@@ -980,6 +988,20 @@ out:
 	return r;
 }
 
+/* The first picture sorts every step of every metric, a second and more at 10,000
+ * ranks: better here than on the loop. */
+static int warm(struct heat *heat)
+{
+	struct heat_key all = { .zs = ROUTE_MAX_ZOOM, .zr = ROUTE_MAX_ZOOM, .baseline = HEAT_PEERS };
+	unsigned char *tile = malloc(HEAT_TILE_BYTES);
+	uint32_t rev;
+	bool sealed;
+	int r = tile ? heat_tile(heat, &all, tile, &rev, &sealed) : -ENOMEM;
+
+	free(tile);
+	return r < 0 ? r : 0;
+}
+
 int query_heat(struct query *pool, struct heat *heat, char why[160])
 {
 	static const struct route_request none = { 0 };
@@ -1023,8 +1045,10 @@ int query_heat(struct query *pool, struct heat *heat, char why[160])
 	if (r == 0 && rc != SQLITE_DONE)
 		r = fail(rd, rc, why);
 	sqlite3_reset(q);
-	if (r == 0 && n_ranks > 0)
+	if (r == 0 && n_ranks > 0) {
 		heat_expect(heat, n_ranks, first, last);
+		r = warm(heat);
+	}
 out:
 	give_reader(pool, rd);
 	return r;

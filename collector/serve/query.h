@@ -29,7 +29,8 @@ struct query_facts {
 	size_t n_streams;
 };
 
-int query_new(struct query **ret, const char *path, unsigned deadline_ms);
+/* finished: nobody is known to write it, so it may be read without leaving a trace. */
+int query_new(struct query **ret, const char *path, bool finished, unsigned deadline_ms);
 /* Running and later questions end with QUERY_BUSY. Any thread. */
 void query_cancel(struct query *q);
 void query_free(struct query *q); /* no question may be running */

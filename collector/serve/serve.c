@@ -1088,7 +1088,7 @@ static int prepare(struct serve *s, const struct serve_config *cfg)
 		if (!s->token)
 			return -ENOMEM;
 	}
-	r = query_new(&s->query, cfg->db_path, or_default(cfg->query_ms, 1000));
+	r = query_new(&s->query, cfg->db_path, cfg->read_only, or_default(cfg->query_ms, 1000));
 	if (r == 0)
 		r = picture_new(&s->picture);
 	if (r == 0)

@@ -12,7 +12,7 @@
 #define UNIFORM_PART 0.05 /* of every bet: one odd step cannot ruin the product */
 #define TAU_MIN 2.0
 #define TAU_MAX 64.0
-#define TAU_RANKS 32 /* ranks whose autocorrelation is measured */
+#define TAU_RANKS 64 /* of more, only the livelier ones are measured */
 #define SIGMA 3.72   /* 1e-4, one-sided */
 #define MIN_STEPS 32
 #define MIN_STEPS_WITHOUT_BEFORE 192
@@ -23,6 +23,7 @@
 #define SAME_ONSET 16 /* steps between the onsets of two culprits of one cause */
 #define END_NATS 14.0 /* evidence that a slow rank is slow no more */
 #define MIN_COVERAGE 0.9
+#define SPELLS 3.0 /* times the longest spell of anybody that passed */
 #define MAX_CULPRITS 64
 
 enum part { PART_INPUT, PART_FORWARD, PART_BACKWARD, PART_OPTIMIZER, PART_OTHER, N_PARTS };
@@ -38,6 +39,7 @@ struct sample { /* of one rank in one step, ns; self < 0 = not there */
 
 struct suspect {
 	double sum[N_SHAPES]; /* ln of the product since start */
+	double peak[N_SHAPES];
 	uint32_t start[N_SHAPES]; /* count of steps */
 	double end_sum;
 	uint32_t end_start;
@@ -73,6 +75,7 @@ struct slow_fixed_rank {
 	float *dur_of;
 	struct sample *samples; /* [slot][rank] */
 	struct suspect *suspects;
+	double passed[N_SHAPES]; /* the highest peak that came to nothing */
 	struct standing *standing;
 	size_t n_standing, n_standing_alloc;
 	double *table; /* ln f by shape and position, for n_table ranks */
@@ -327,6 +330,13 @@ static bool is_culprit(const struct slow_fixed_rank *s, uint32_t rank, double li
 	return s->suspects[rank].standing;
 }
 
+/* Whoever is or may be slow for good does not tell how long slowness lasts. */
+static bool is_left_out(const struct slow_fixed_rank *s, uint32_t r, uint32_t rank, bool after,
+			double limit)
+{
+	return s->suspects[r].standing || (after && (r == rank || is_culprit(s, r, limit)));
+}
+
 /* Integrated autocorrelation time of the positions (Geyer's initial positive
  * sequence). Ranks that are alike have one mean, so deviations are from the
  * mean of all of them and not of each: a rank that was slow for the whole of a
@@ -334,43 +344,53 @@ static bool is_culprit(const struct slow_fixed_rank *s, uint32_t rank, double li
  * is under suspicion is left out where it is. */
 static double find_tau(struct slow_fixed_rank *s, uint32_t rank, uint32_t onset, double limit)
 {
-	uint32_t begin = window_begin(s), stride = s->n_ranks / TAU_RANKS + 1, max_lag;
+	uint32_t begin = window_begin(s), max_lag;
 	double *cov = s->scratch, *z = cov + s->n_window, tau = 1, last = 0;
 	uint32_t longest = s->n_steps - onset > onset - begin ? s->n_steps - onset : onset - begin;
 
 	max_lag = longest / 3 < 128 ? longest / 3 : 128;
-	memset(cov, 0, (max_lag + 2) * sizeof *cov); /* the last one is for sums */
+	memset(cov, 0, (max_lag + 1) * sizeof *cov);
 	for (unsigned side = 0; side < 2; side++) {
-		uint32_t from = side ? onset : begin, to = side ? s->n_steps : onset, n_all = 0;
-		double mean = 0;
+		uint32_t from = side ? onset : begin, to = side ? s->n_steps : onset;
+		double sum = 0, squares = 0, n_all = 0, mean, variance;
 
 		if (to - from < 16)
 			continue;
-		for (uint32_t pass = 0; pass < 2; pass++) {
-			for (uint32_t r = 0; r < s->n_ranks; r += stride) {
-				uint32_t n = 0;
+		for (uint32_t c = from; c < to; c++)
+			for (uint32_t r = 0; r < s->n_ranks; r++) {
+				double p = sample(s, c, r)->position;
 
-				if (s->suspects[r].standing || (side && (r == rank || is_culprit(s, r, limit))))
+				if (sample(s, c, r)->self < 0 || is_left_out(s, r, rank, side, limit))
 					continue;
-				for (uint32_t c = from; c < to; c++) {
-					const struct sample *x = sample(s, c, r);
-
-					if (x->self >= 0)
-						z[n++] = x->position - mean;
-				}
-				if (pass == 0) {
-					for (uint32_t i = 0; i < n; i++)
-						cov[max_lag + 1] += z[i];
-					n_all += n;
-					continue;
-				}
-				for (uint32_t lag = 0; lag <= max_lag && lag < n; lag++)
-					for (uint32_t i = lag; i < n; i++)
-						cov[lag] += z[i] * z[i - lag];
+				sum += p;
+				squares += p * p;
+				n_all++;
 			}
-			if (pass == 0)
-				mean = n_all ? cov[max_lag + 1] / n_all : 0;
-			cov[max_lag + 1] = 0;
+		if (n_all == 0)
+			continue;
+		mean = sum / n_all;
+		variance = squares / n_all - mean * mean;
+		for (uint32_t r = 0; r < s->n_ranks; r++) {
+			double square = 0;
+			uint32_t n = 0;
+
+			if (is_left_out(s, r, rank, side, limit))
+				continue;
+			for (uint32_t c = from; c < to; c++) {
+				const struct sample *x = sample(s, c, r);
+
+				if (x->self < 0)
+					continue;
+				z[n] = x->position - mean;
+				square += z[n] * z[n];
+				n++;
+			}
+			/* Of many ranks only the lively ones: they had the spells. */
+			if (s->n_ranks > TAU_RANKS && square < variance * n)
+				continue;
+			for (uint32_t lag = 0; lag <= max_lag && lag < n; lag++)
+				for (uint32_t i = lag; i < n; i++)
+					cov[lag] += z[i] * z[i - lag];
 		}
 	}
 	if (cov[0] <= 0)
@@ -810,7 +830,7 @@ static int review(struct slow_fixed_rank *s, struct facts *facts)
 
 				x->standing = false;
 				for (unsigned q = 0; q < N_SHAPES; q++) {
-					x->sum[q] = 0;
+					x->sum[q] = x->peak[q] = 0;
 					x->start[q] = s->n_steps;
 				}
 			}
@@ -913,8 +933,13 @@ int slow_fixed_rank_step(struct slow_fixed_rank *s, uint32_t step, uint32_t worl
 
 		for (unsigned k = 0; k < N_SHAPES; k++) {
 			q->sum[k] += s->table[k * n + position];
+			if (q->sum[k] > q->peak[k])
+				q->peak[k] = q->sum[k];
+			/* It fell to the half: that spell of slowness is over. */
+			if (q->sum[k] < q->peak[k] / 2 && !q->standing && q->peak[k] > s->passed[k])
+				s->passed[k] = q->peak[k];
 			if (q->sum[k] <= 0) {
-				q->sum[k] = 0;
+				q->sum[k] = q->peak[k] = 0;
 				q->start[k] = s->n_steps + 1;
 			}
 		}
@@ -938,7 +963,7 @@ int slow_fixed_rank_step(struct slow_fixed_rank *s, uint32_t step, uint32_t worl
 		for (unsigned m = 1; m < N_SHAPES; m++)
 			if (q->sum[m] > q->sum[best])
 				best = m;
-		if (q->sum[best] < TAU_MIN * limit)
+		if (q->sum[best] < TAU_MIN * limit || q->sum[best] < SPELLS * s->passed[best])
 			continue;
 		r = judge(s, k,
 			  q->start[best] > window_begin(s) ? q->start[best] : window_begin(s),

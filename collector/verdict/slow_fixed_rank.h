@@ -25,7 +25,11 @@
  * measured on the data before and after the onset, and the logarithm of the
  * product must exceed tau times the limit: the product over every tau-th step
  * is a fair test, and the geometric mean of tau such is at most their mean,
- * which is one too. tau is never believed to be below 2.
+ * which is one too. tau is never believed to be below 2. And as a short past tells
+ * little about how long such spells last, the product must also exceed the cube
+ * of the highest one that anybody reached in this run and fell from: of m + 1
+ * spells with exponential lengths the last is three times the longest before it
+ * with a chance of 6 / (m + 1)(m + 2)(m + 3) only.
  *
  * A name also needs: intervals of the median excess (order statistics, 3.7
  * sigma of the sign test, widened by tau) that lie above those of every other

@@ -2,8 +2,8 @@
  *
  *   probe_writer THREADS EVENTS RATE [END]
  *
- * Each thread emits EVENTS marks with a = 0, 1, 2 … at RATE a second (0 = as
- * fast as it goes). END: exit (default), kill (SIGKILL to itself), hang (in a
+ * Each thread emits EVENTS marks (0 = until standard input ends) with
+ * a = 0, 1, 2 … at RATE a second (0 = as fast as it goes). END: exit (default), kill (SIGKILL to itself), hang (in a
  * collective, until it is killed), status7 (exit status 7). Prints one line of
  * JSON when all are written: what the probe says was dropped, and the texts.
  */
@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@
 #include <unistd.h>
 
 static uint64_t n_events;
+static _Atomic bool stop;
+static _Atomic uint64_t n_emitted;
 static double rate;
 static uint32_t name;
 
@@ -33,8 +36,9 @@ static double seconds(void)
 static void *emit(void *arg)
 {
 	double start = seconds();
+	uint64_t i = 0;
 
-	for (uint64_t i = 0; i < n_events; i++) {
+	for (; n_events > 0 ? i < n_events : !stop; i++) {
 		probe_emit(EVENT_MARK, 0, name, i, (uint64_t)(uintptr_t)arg);
 		if (rate > 0 && i % 16 == 15) {
 			double ahead = (double)i / rate - (seconds() - start);
@@ -43,6 +47,7 @@ static void *emit(void *arg)
 				usleep((useconds_t)(ahead * 1e6));
 		}
 	}
+	n_emitted += i;
 	return NULL;
 }
 
@@ -68,6 +73,9 @@ int main(int argc, char **argv)
 	n_texts += probe_text(SHM_TEXT_LOG, 20, "writer\tbegins", 13);
 	for (long i = 0; i < n_threads; i++)
 		pthread_create(&threads[i], NULL, emit, (void *)i);
+	while (n_events == 0 && getchar() != EOF)
+		;
+	stop = true;
 	for (long i = 0; i < n_threads; i++)
 		pthread_join(threads[i], NULL);
 	n_texts += probe_text(SHM_TEXT_LOG, 20, "writer\tends", 11);
@@ -79,7 +87,7 @@ int main(int argc, char **argv)
 	probe_stats(&st);
 	printf("{\"written\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"texts\":%d,\"pid\":%d,"
 	       "\"level\":%u}\n",
-	       n_events * (uint64_t)n_threads - st.n_dropped, st.n_dropped, n_texts, (int)getpid(),
+	       n_emitted - st.n_dropped, st.n_dropped, n_texts, (int)getpid(),
 	       st.level);
 	fflush(stdout);
 	if (strcmp(end, "kill") == 0)

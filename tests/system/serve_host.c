@@ -153,7 +153,7 @@ int main(int argc, char **argv)
 	if (!cfg.read_only) {
 		struct query *q;
 
-		if (heat_new(&h.heat) != 0 || query_new(&q, cfg.db_path, 1000) != 0)
+		if (heat_new(&h.heat) != 0 || query_new(&q, cfg.db_path, false, 1000) != 0)
 			return 3;
 		r = query_heat(q, h.heat, why);
 		query_free(q);

@@ -924,10 +924,22 @@ class Start(unittest.TestCase):
 
     def test_a_finished_run_in_a_folder_that_cannot_be_written(self):
         self.db.close()
+        before = sorted(os.listdir(self.folder))
         os.chmod(self.folder, 0o500)
         host = Host(self.db_path, 'read-only')
         host.wait_ready()
         self.assertEqual(host.ask('/api/v1/step/50').status, 200)
+        self.assertEqual(host.close(), 0)
+        self.assertEqual(sorted(os.listdir(self.folder)), before) # root may write: it must not
+
+    def test_a_finished_run_that_is_written_again_is_read_anew(self):
+        self.db.close()
+        host = Host(self.db_path, 'read-only')
+        host.wait_ready()
+        self.db = sqlite3.connect(self.db_path)
+        put(self.db, 'raw_step', step=900, begin_ns=T0, dur_ns=1, dur_err_ns=1, n_ranks=4, complete=1)
+        self.db.commit()
+        self.assertEqual(host.ask('/api/v1/step/900').status, 200)
         self.assertEqual(host.close(), 0)
 
     def test_a_locked_catalogue_is_503_with_retry_after(self):

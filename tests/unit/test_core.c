@@ -1,6 +1,7 @@
 #include "../sim/train.h"
 #include "unit.h"
 
+#include <errno.h>
 #include <math.h>
 
 #define SEED UINT64_C(20260302)
@@ -144,6 +145,315 @@ static void every_collective_has_all_its_ranks(void **state)
 	stop(&f);
 }
 
+/* ---- restart ---- */
+
+struct last_word { /* facts by key after any number of tellings */
+	struct fact_rank_step rank_steps[300 * 4];
+	struct fact_step steps[300];
+	struct fact_collective collectives[2][300 * 3];
+	struct fact_arrival arrivals[2][300 * 3][4];
+	bool has_step[300], has_coll[2][300 * 3];
+	uint32_t n_buckets[300 * 4];
+	char verdict[96], culprit[160];
+	uint32_t first_step;
+	char groups[2][32];
+};
+
+static void remember(struct last_word *w, struct facts *f)
+{
+	for (size_t i = 0; i < f->rank_steps.n; i++)
+		w->rank_steps[f->rank_steps.v[i].step * 4 + (uint32_t)f->rank_steps.v[i].rank] =
+			f->rank_steps.v[i];
+	for (size_t i = 0; i < f->steps.n; i++) {
+		w->steps[f->steps.v[i].step] = f->steps.v[i];
+		w->has_step[f->steps.v[i].step] = true;
+	}
+	for (size_t i = 0; i < f->collectives.n; i++) {
+		const struct fact_collective *v = &f->collectives.v[i];
+
+		w->collectives[v->group][v->seq] = *v;
+		w->collectives[v->group][v->seq].first_arrival_index = 0;
+		w->has_coll[v->group][v->seq] = true;
+		memcpy(w->arrivals[v->group][v->seq], &f->arrivals.v[v->first_arrival_index],
+		       v->n_seen * sizeof(struct fact_arrival));
+	}
+	for (size_t i = 0; i < f->buckets.n; i++)
+		w->n_buckets[f->buckets.v[i].step * 4 + (uint32_t)f->buckets.v[i].rank] |=
+			1u << f->buckets.v[i].bucket;
+	for (size_t i = 0; i < f->verdicts.n; i++) {
+		memcpy(w->verdict, f->verdicts.v[i].key, sizeof w->verdict);
+		strncpy(w->culprit, f->verdicts.v[i].culprit_json, sizeof w->culprit - 1);
+		w->first_step = f->verdicts.v[i].first_step;
+	}
+	for (size_t i = 0; i < f->groups.n; i++)
+		strncpy(w->groups[f->groups.v[i].group], f->groups.v[i].name, 31);
+	facts_clear(f);
+}
+
+static void exchanges(struct core *c, const struct train *t)
+{
+	for (int64_t i = 0; i < 40; i++) {
+		int64_t fleet = INT64_C(1700000000000000000) + i * 250000000;
+
+		core_exchange(c, 1, (host_time){ fleet - t->offset_ns[1] },
+			      (fleet_time){ fleet + 30000 }, (fleet_time){ fleet + 40000 },
+			      (host_time){ fleet - t->offset_ns[1] + 60000 });
+	}
+}
+
+static void a_restart_by_replay_tells_the_same(void **state)
+{
+	static const struct train_config cfg = { .world = 4, .n_hosts = 2, .n_steps = 300,
+						 .n_buckets = 2, .seed = SEED, .noise = 0.1,
+						 .slow_rank = 1, .slow_from = 60, .slow_by = 2,
+						 .max_offset_ns = 1000000000 };
+	struct last_word *whole = calloc(1, sizeof *whole);
+	struct facts facts;
+	struct train t;
+	struct core *c;
+	uint64_t n_chunks;
+
+	train_make(&t, &cfg);
+	facts_init(&facts);
+	assert_int_equal(core_new(&c, NULL, &facts), 0);
+	train_introduce(&t, c, 100);
+	exchanges(c, &t);
+	n_chunks = train_feed(&t, c, SEED, 30, 0, UINT64_MAX);
+	assert_int_equal(core_finish(c, (fleet_time){ END_NS }), 0);
+	remember(whole, &facts);
+	core_free(c);
+	assert_string_equal(whole->verdict, "slow.fixed_rank/1/60");
+
+	for (uint64_t cut = 2; cut < n_chunks; cut += n_chunks / 23) {
+		struct last_word *parts = calloc(1, sizeof *parts);
+		unsigned char saved[4096];
+		size_t n_saved, n_rows = 0;
+		uint64_t low;
+
+		assert_int_equal(core_new(&c, NULL, &facts), 0);
+		train_introduce(&t, c, 100);
+		exchanges(c, &t);
+		train_feed(&t, c, SEED, 30, 0, cut);
+		remember(parts, &facts);
+		low = core_low_water(c);
+		n_saved = core_save(c, saved, sizeof saved);
+		assert_true(n_saved <= sizeof saved);
+		core_free(c);
+
+		assert_int_equal(core_new(&c, NULL, &facts), 0);
+		assert_int_equal(core_load(c, saved, n_saved), 0);
+		while (n_rows < 1200 && parts->has_step[n_rows / 4] && parts->rank_steps[n_rows].n_peers)
+			n_rows++;
+		assert_int_equal(core_restore_rank_steps(c, parts->rank_steps, n_rows), 0);
+		train_introduce(&t, c, 100);
+		exchanges(c, &t);
+		facts_clear(&facts);
+		train_feed(&t, c, SEED, 30, low, UINT64_MAX);
+		assert_int_equal(core_finish(c, (fleet_time){ END_NS }), 0);
+		remember(parts, &facts);
+		core_free(c);
+
+		for (uint32_t i = 0; i < 1200; i++)
+			if (memcmp(&whole->rank_steps[i], &parts->rank_steps[i],
+				   sizeof(struct fact_rank_step)) != 0)
+				fail_msg("cut at chunk %llu of %llu, replayed from %llu: step %u rank %u differs",
+					 (unsigned long long)cut, (unsigned long long)n_chunks,
+					 (unsigned long long)low, i / 4, i % 4);
+		assert_memory_equal(whole->steps, parts->steps, sizeof whole->steps);
+		assert_memory_equal(whole->has_coll, parts->has_coll, sizeof whole->has_coll);
+		assert_memory_equal(whole->collectives, parts->collectives, sizeof whole->collectives);
+		assert_memory_equal(whole->arrivals, parts->arrivals, sizeof whole->arrivals);
+		assert_memory_equal(whole->n_buckets, parts->n_buckets, sizeof whole->n_buckets);
+		assert_memory_equal(whole->groups, parts->groups, sizeof whole->groups);
+		assert_string_equal(whole->verdict, parts->verdict);
+		assert_string_equal(whole->culprit, parts->culprit);
+		free(parts);
+	}
+	train_fini(&t);
+	facts_fini(&facts);
+	free(whole);
+}
+
+static void a_saved_core_that_is_damaged_is_refused(void **state)
+{
+	struct fixture f;
+	unsigned char saved[4096];
+	size_t n;
+
+	start(&f, &four_ranks);
+	run(&f, SEED, 20);
+	n = core_save(f.core, saved, sizeof saved);
+	assert_true(core_save(f.core, NULL, 0) == n);
+	for (size_t cut = 0; cut < n; cut++) {
+		struct core *c;
+
+		assert_int_equal(core_new(&c, NULL, &f.facts), 0);
+		assert_int_equal(core_load(c, saved, cut), -EINVAL);
+		core_free(c);
+	}
+	stop(&f);
+}
+
+/* ---- what may go wrong with a step ---- */
+
+static void a_rank_that_never_ends_a_step_is_waited_for_two_seconds(void **state)
+{
+	struct event ev[2] = { { .tick = 1000000, .kind = EVENT_STEP_BEGIN },
+			       { .tick = 9000000, .kind = EVENT_STEP_END } };
+	struct facts facts;
+	struct core *c;
+
+	facts_init(&facts);
+	assert_int_equal(core_new(&c, NULL, &facts), 0);
+	core_host(c, 0, true, 0);
+	for (uint32_t r = 0; r < 4; r++) {
+		core_process(c, &(struct core_process){ .process = r, .rank = (int32_t)r, .world_size = 4 });
+		core_events(c, r, 0, r + 1, ev, r == 3 ? 1 : 2);
+	}
+	core_tick(c, (fleet_time){ 10000000 });
+	core_tick(c, (fleet_time){ 1000000000 });
+	assert_int_equal(facts.steps.n, 0);
+	core_tick(c, (fleet_time){ 2100000000 });
+	assert_int_equal(facts.steps.n, 1);
+	assert_int_equal(facts.steps.v[0].n_ranks, 3);
+	assert_false(facts.steps.v[0].complete);
+	/* the late rank completes it: told again */
+	core_events(c, 3, 0, 9, ev + 1, 1);
+	core_tick(c, (fleet_time){ 2200000000 });
+	assert_int_equal(facts.steps.n, 2);
+	assert_true(facts.steps.v[1].complete);
+	core_free(c);
+	facts_fini(&facts);
+}
+
+static void a_dead_rank_is_not_waited_for(void **state)
+{
+	struct event ev[2] = { { .tick = 1000000, .kind = EVENT_STEP_BEGIN },
+			       { .tick = 9000000, .kind = EVENT_STEP_END } };
+	struct facts facts;
+	struct core *c;
+
+	facts_init(&facts);
+	assert_int_equal(core_new(&c, NULL, &facts), 0);
+	core_host(c, 0, true, 0);
+	for (uint32_t r = 0; r < 4; r++) {
+		core_process(c, &(struct core_process){ .process = r, .rank = (int32_t)r, .world_size = 4 });
+		core_events(c, r, 0, r + 1, ev, r == 3 ? 1 : 2);
+	}
+	core_process_state(c, 3, CORE_DIED, (host_time){ 5000000 });
+	core_tick(c, (fleet_time){ 10000000 });
+	core_tick(c, (fleet_time){ 260000000 });
+	assert_int_equal(facts.steps.n, 1);
+	assert_int_equal(facts.steps.v[0].n_ranks, 3);
+	core_free(c);
+	facts_fini(&facts);
+}
+
+static void lost_events_lower_the_coverage_of_their_step(void **state)
+{
+	struct event ev[] = { { .tick = 10, .kind = EVENT_STEP_BEGIN, .a = event_a(0, 0) },
+			      { .tick = 20, .kind = EVENT_PHASE_BEGIN, .flags = PHASE_FORWARD },
+			      { .tick = 90, .kind = EVENT_STEP_END, .a = event_a(0, 0) },
+			      { .tick = 150, .kind = EVENT_STEP_END, .a = event_a(1, 0) } };
+	struct facts facts;
+	struct core *c;
+
+	facts_init(&facts);
+	assert_int_equal(core_new(&c, NULL, &facts), 0);
+	core_host(c, 0, true, 0);
+	core_process(c, &(struct core_process){ .process = 7, .rank = 0, .world_size = 1 });
+	core_events(c, 7, 0, 1, ev, 2);
+	core_lost(c, 7, (host_time){ 30 }, 3);
+	core_events(c, 7, 0, 2, ev + 2, 2);
+	core_finish(c, (fleet_time){ 200 });
+	assert_int_equal(facts.rank_steps.n, 2);
+	assert_true(facts.rank_steps.v[0].coverage == 0.5);
+	assert_int_equal(facts.rank_steps.v[0].fwd_ns, 0); /* its end is lost */
+	assert_true(facts.rank_steps.v[1].coverage == 1);
+	assert_int_equal(facts.rank_steps.v[1].dur_ns, 60); /* begun by the end before it */
+	core_free(c);
+	facts_fini(&facts);
+}
+
+static void evaluation_is_not_the_ranks_own_time(void **state)
+{
+	struct event ev[] = {
+		{ .tick = 0, .kind = EVENT_STEP_BEGIN },
+		{ .tick = 10, .kind = EVENT_PHASE_BEGIN, .flags = PHASE_EVAL },
+		/* a blocking call and a nested forward inside of it */
+		{ .tick = 20, .kind = EVENT_COLL_BEGIN, .name = 1, .b = EVENT_COLL_SYNC_BIT },
+		{ .tick = 50, .kind = EVENT_COLL_END, .name = 1, .b = EVENT_COLL_SYNC_BIT },
+		{ .tick = 60, .kind = EVENT_PHASE_BEGIN, .flags = PHASE_FORWARD },
+		{ .tick = 70, .kind = EVENT_PHASE_END, .flags = PHASE_FORWARD },
+		{ .tick = 100, .kind = EVENT_PHASE_END, .flags = PHASE_EVAL },
+		{ .tick = 1000, .kind = EVENT_STEP_END },
+	};
+	const struct fact_rank_step *v;
+	struct facts facts;
+	struct core *c;
+
+	facts_init(&facts);
+	assert_int_equal(core_new(&c, NULL, &facts), 0);
+	core_host(c, 0, true, 0);
+	core_process(c, &(struct core_process){ .process = 7, .rank = 0, .world_size = 1 });
+	core_name(c, 7, 1, "g", 1);
+	core_events(c, 7, 0, 1, ev, sizeof ev / sizeof *ev);
+	core_finish(c, (fleet_time){ 2000 });
+	v = &facts.rank_steps.v[0];
+	assert_int_equal(v->exposed_comm_ns, 30);
+	assert_int_equal(v->eval_ns, 60);
+	assert_int_equal(v->self_ns, 910);
+	assert_int_equal(v->fwd_ns, 0); /* of nested phases the outermost counts */
+	assert_true(isnan(v->excess_ratio));
+	core_free(c);
+	facts_fini(&facts);
+}
+
+static void events_before_the_rank_is_known_are_kept(void **state)
+{
+	struct event ev[2] = { { .tick = 1000, .kind = EVENT_STEP_BEGIN },
+			       { .tick = 9000, .kind = EVENT_STEP_END } };
+	struct facts facts;
+	struct core *c;
+
+	facts_init(&facts);
+	assert_int_equal(core_new(&c, NULL, &facts), 0);
+	core_host(c, 0, true, 0);
+	core_process(c, &(struct core_process){ .process = 7, .rank = -1 });
+	core_events(c, 7, 0, 33, ev, 1);
+	assert_true(core_low_water(c) == 33);
+	core_process(c, &(struct core_process){ .process = 7, .rank = 0, .world_size = 1 });
+	core_events(c, 7, 0, 34, ev + 1, 1);
+	core_finish(c, (fleet_time){ 10000 });
+	assert_int_equal(facts.rank_steps.n, 1);
+	assert_int_equal(facts.rank_steps.v[0].dur_ns, 8000);
+	core_free(c);
+	facts_fini(&facts);
+}
+
+static void the_steps_of_a_restarted_job_go_on_counting(void **state)
+{
+	struct event ev[2] = { { .tick = 1000, .kind = EVENT_STEP_BEGIN },
+			       { .tick = 9000, .kind = EVENT_STEP_END } };
+	struct facts facts;
+	struct core *c;
+
+	facts_init(&facts);
+	assert_int_equal(core_new(&c, NULL, &facts), 0);
+	core_host(c, 0, true, 0);
+	for (uint32_t life = 0; life < 2; life++) {
+		core_process(c, &(struct core_process){ .process = life, .rank = 0, .world_size = 1,
+							.restart_count = (int32_t)life });
+		core_events(c, life, 0, life + 1, ev, 2);
+	}
+	core_finish(c, (fleet_time){ 10000 });
+	assert_int_equal(facts.rank_steps.n, 2);
+	assert_int_equal(facts.rank_steps.v[0].step, 0);
+	assert_int_equal(facts.rank_steps.v[1].step, 2); /* 1 is where the first life ended */
+	core_free(c);
+	facts_fini(&facts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +461,14 @@ int main(void)
 		cmocka_unit_test(excess_compares_with_the_median_of_the_others),
 		cmocka_unit_test(the_order_of_arrival_of_chunks_does_not_matter),
 		cmocka_unit_test(every_collective_has_all_its_ranks),
+		cmocka_unit_test(a_restart_by_replay_tells_the_same),
+		cmocka_unit_test(a_saved_core_that_is_damaged_is_refused),
+		cmocka_unit_test(a_rank_that_never_ends_a_step_is_waited_for_two_seconds),
+		cmocka_unit_test(a_dead_rank_is_not_waited_for),
+		cmocka_unit_test(lost_events_lower_the_coverage_of_their_step),
+		cmocka_unit_test(evaluation_is_not_the_ranks_own_time),
+		cmocka_unit_test(events_before_the_rank_is_known_are_kept),
+		cmocka_unit_test(the_steps_of_a_restarted_job_go_on_counting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,47 +168,54 @@ export function pixel(ink: Ink, code: number, px: number, py: number, lx: number
   }
 }
 
-function isPattern(code: number): boolean {
-  return code === MISSING || code === UNSURE || code === NOT_FINITE || code === BELOW || code === ABOVE;
-}
+/* Codes whose pixels differ inside a cell. */
+const PATTERN = new Uint8Array(256);
+for (const code of [MISSING, UNSURE, NOT_FINITE, BELOW, ABOVE])
+  PATTERN[code] = 1;
 
 export function paint(g: Grid, w: number, h: number, ink: Ink, out: Uint32Array): void {
-  const xe = edges(g.nx, w), ye = edges(g.ny, h);
+  const { nx, ny, codes } = g, xe = edges(nx, w), ye = edges(ny, h);
+  const colour = ink.lut.slice();
+  colour[NO_DATA] = colour[LOADING] = ink.paper;
 
-  for (let y = 0; y < g.ny; y++) {
-    const row = g.codes.subarray(y * g.nx, (y + 1) * g.nx);
-    const top = ye[y]!, ch = ye[y + 1]! - top;
-    let plain = true;
+  for (let y = 0; y < ny; y++) {
+    const at = y * nx, top = ye[y]!, ch = ye[y + 1]! - top, first = top * w;
+    let patterns = 0;
 
-    if (ch === 0)
-      continue;
-    for (let x = 0; x < g.nx && plain; x++)
-      plain = !isPattern(row[x]!);
-
-    /* A row of plain cells is one line of pixels, repeated. */
-    const n_lines = plain ? 1 : ch;
-    for (let ly = 0; ly < n_lines; ly++) {
-      const line = (top + ly) * w;
-      for (let x = 0; x < g.nx; x++) {
-        const code = row[x]!, from = xe[x]!, to = xe[x + 1]!, cw = to - from;
-        if (isPattern(code)) {
-          for (let px = from; px < to; px++)
-            out[line + px] = pixel(ink, code, px, top + ly, px - from, ly, cw, ch);
-          continue;
-        }
-        const colour = code === NO_DATA || code === LOADING ? ink.paper : ink.lut[code]!;
-        if (cw === 1)
-          out[line + from] = colour;
-        else
-          out.fill(colour, line + from, line + to);
-        if (cw >= GAP_FROM)
-          out[line + to - 1] = ink.paper;
-      }
+    for (let i = at; i < at + nx; i++)
+      patterns |= PATTERN[codes[i]!]!;
+    if (patterns) {
+      for (let ly = 0; ly < ch; ly++)
+        paintLine(codes, at, nx, xe, first + ly * w, top + ly, ly, ch, ink, colour, out);
+    } else {
+      /* A row of plain cells is one line of pixels, repeated. */
+      if (nx === w)
+        for (let x = 0; x < nx; x++)
+          out[first + x] = colour[codes[at + x]!]!;
+      else
+        paintLine(codes, at, nx, xe, first, top, 0, ch, ink, colour, out);
+      for (let ly = 1; ly < ch; ly++)
+        out.copyWithin(first + ly * w, first, first + w);
     }
-    for (let ly = 1; ly < ch && plain; ly++)
-      out.copyWithin((top + ly) * w, top * w, (top + 1) * w);
     if (ch >= GAP_FROM)
-      out.fill(ink.paper, (top + ch - 1) * w, (top + ch) * w);
+      out.fill(ink.paper, first + (ch - 1) * w, first + ch * w);
+  }
+}
+
+function paintLine(codes: Uint8Array, at: number, nx: number, xe: Int32Array, line: number, py: number, ly: number,
+                   ch: number, ink: Ink, colour: Uint32Array, out: Uint32Array): void {
+  for (let x = 0; x < nx; x++) {
+    const code = codes[at + x]!, from = xe[x]!, to = xe[x + 1]!, cw = to - from;
+    if (PATTERN[code]) {
+      for (let px = from; px < to; px++)
+        out[line + px] = pixel(ink, code, px, py, px - from, ly, cw, ch);
+      continue;
+    }
+    const c = colour[code]!;
+    for (let px = from; px < to; px++)
+      out[line + px] = c;
+    if (cw >= GAP_FROM)
+      out[line + to - 1] = ink.paper;
   }
 }
 

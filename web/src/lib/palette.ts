@@ -54,8 +54,9 @@ export function excessLut(centre: number, span: number, dark: boolean): Uint32Ar
   const lut = new Uint32Array(256);
   for (let c = FIRST; c <= LAST; c++)
     lut[c] = pack(excessColour(excessOfCode(c), centre, span, dark));
-  lut[BELOW] = pack(diverging(-1, dark));
-  lut[ABOVE] = pack(diverging(1, dark));
+  /* Out of range is drawn as the end of the range; the mark says that it is further. */
+  lut[BELOW] = lut[FIRST]!;
+  lut[ABOVE] = lut[LAST]!;
   return lut;
 }
 

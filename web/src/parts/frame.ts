@@ -63,14 +63,15 @@ export function makeFrame(s: State, ranks: Range, steps: Range, w: number, h: nu
   }
   const values = valuesOf(peers, grid), mean_values = mean === grid ? values : valuesOf(peers, mean);
   const hist = histogram(grid.codes);
-  const p1 = quantile(hist, 0.01), p99 = quantile(hist, 0.995);
+  /* Against peers a few outliers must not make all else pale: they are marked, not measured. */
+  const p1 = quantile(hist, peers ? 0.05 : 0.01), p99 = quantile(hist, peers ? 0.95 : 0.995);
   const any = hist.subarray(BELOW, ABOVE + 1).some((n) => n > 0);
   let scale: Scale, colours: Uint32Array;
   if (peers) {
     /* Among many noisy cells the largest is large: centre on what is usual here. */
     const centre = any && rolled && s.agg === 'max' ? Math.max(0, values[quantile(hist, 0.5)]!) : 0;
     const far = any ? Math.max(Math.abs(values[p1]! - centre), Math.abs(values[p99]! - centre)) : 0;
-    const span = s.contrast !== null ? s.contrast / 100 : roundSpan(far);
+    const span = s.contrast !== null ? s.contrast / 100 : Math.min(1, roundSpan(far));
     scale = { peers, any, centre, span, lo: 0, hi: 0 };
     colours = excessLut(centre, span, dark);
   } else {

@@ -6,7 +6,7 @@
  */
 
 import { signal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { paint } from '../lib/compose';
 import { bounded, duration, plural, signed_ratio, ticks } from '../lib/format';
 import { Cell, json } from '../net/api';
@@ -255,12 +255,13 @@ export function Heat({ mini = false }: { mini?: boolean }) {
         seen = findings.value;
   const plot_w = Math.max(16, width - box.left - box.right), plot_h = Math.max(16, avail - box.top - box.bottom);
 
-  let made: ReturnType<typeof makeFrame> | null = null;
-  if (width > 0) {
+  const made = useMemo(() => {
+    if (width === 0)
+      return null;
     const shown = mini ? { ...s, metric: 'self', baseline: 'peers', agg: 'max', contrast: null } : s;
-    made = makeFrame(shown, ranks, steps, Math.floor(plot_w * dpr), Math.floor(plot_h * dpr), dpr, is_dark, tiles,
+    return makeFrame(shown, ranks, steps, Math.floor(plot_w * dpr), Math.floor(plot_h * dpr), dpr, is_dark, tiles,
                      mini ? 22 : 28);
-  }
+  }, [s, ranks.lo, ranks.hi, steps.lo, steps.hi, is_dark, rev, width, avail]);
   const f = made?.frame ?? null;
   const height = f ? box.top + Math.ceil(f.plan.h / dpr) + box.bottom : box.top + 60 + box.bottom;
   mine.current = f;
@@ -283,12 +284,12 @@ export function Heat({ mini = false }: { mini?: boolean }) {
     c.getContext('2d')!.putImageData(image, 0, 0);
     if (!mini)
       frame.value = f;
-  }, [s, ranks, steps, is_dark, rev, width, avail]);
+  }, [made]);
 
   useLayoutEffect(() => {
     if (f)
       drawOver(over.current!, f, box, width, height, dpr, mini, hover, brush);
-  }, [s, ranks, steps, is_dark, rev, width, avail, hover, brush, seen]);
+  }, [made, hover, brush, seen]);
 
   const locate = (e: PointerEvent | MouseEvent): Hover | null => {
     const fr = mine.current, r = host.current!.getBoundingClientRect();

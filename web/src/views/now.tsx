@@ -11,6 +11,16 @@ import { Finding, json, StepRow } from '../net/api';
 import { Heat } from '../parts/heat';
 
 const steps = signal<StepRow[]>([]);
+const STEPS_MS = 1000;
+let steps_timer: ReturnType<typeof setTimeout> | undefined;
+
+/* However often steps come, the curve is asked for once a second. */
+function stepsSoon(delay_ms: number): void {
+  steps_timer ??= setTimeout(() => {
+    json<{ steps: StepRow[] }>('steps').then((r) => { steps.value = r.steps; }, () => undefined)
+      .finally(() => { steps_timer = undefined; });
+  }, delay_ms);
+}
 
 const CONFIDENCE: Record<string, string> = {
   certain: 'Certain', likely: 'Likely', too_close: 'Too close to call', insufficient: 'Not enough data',
@@ -79,7 +89,7 @@ function Healthy() {
       <h2>Nothing found in {plural(n, 'step')} of {plural(all_ranks.value.hi + 1, 'rank')}.</h2>
       <p>{durs.length > 0 && <>A step takes {duration(median(durs))} at the median and {duration(median(durs, 0.99))} at the 99th percentile. </>}
         {count(c.events)} events arrived{lost === 0 ? ', none was lost' : <>; <b>{count(lost)} were lost</b>, so something may hide there</>}.
-        {b.clock.error_ns !== null && <> {b.clock.hosts === 1 ? 'The host’s clock is' : `The clocks of ${count(b.clock.hosts)} hosts are`} known to ±{duration(b.clock.error_ns)}.</>}
+        {b.clock.error_ns !== null && <> {b.clock.hosts === 1 && b.clock.error_ns === 0 ? 'All ranks share one host’s clock.' : <>{b.clock.hosts === 1 ? 'The host’s clock is' : `The clocks of ${count(b.clock.hosts)} hosts are`} known to ±{duration(b.clock.error_ns)}.</>}</>}
         {c.ranks_expected !== null && c.ranks_expected > c.ranks_seen && <> <b>{count(c.ranks_expected - c.ranks_seen)} of {count(c.ranks_expected)} ranks have not reported.</b></>}</p>
     </div>
   );
@@ -90,16 +100,7 @@ export function Now() {
   const strong = list.filter((v) => v.severity !== 'notice' && v.confidence !== 'too_close' && v.confidence !== 'insufficient');
   const weak = list.filter((v) => !strong.includes(v));
 
-  useEffect(() => {
-    let gone = false;
-    const t = setTimeout(() => {
-      json<{ steps: StepRow[] }>('steps').then((r) => { if (!gone) steps.value = r.steps; }, () => undefined);
-    }, steps.value.length > 0 ? 700 : 0);
-    return () => {
-      gone = true;
-      clearTimeout(t);
-    };
-  }, [Math.floor(news / 4), b.run.run_id]);
+  useEffect(() => stepsSoon(steps.value.length > 0 ? STEPS_MS : 0), [news, b.run.run_id]);
 
   return (
     <div class="now">
