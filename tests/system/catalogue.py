@@ -24,6 +24,7 @@ def create(path, world=WORLD, seen=WORLD, steps=20, lost=0, wal=False):
     migrations = sorted(glob.glob(os.path.join(ROOT, "sql", "migrations", "*.sql")))
     for m in migrations:
         db.executescript(sql_text("migrations", os.path.basename(m)))
+    db.execute("pragma application_id = %d" % 0x534c4e31)  # collector/store/store.h
     db.execute("pragma user_version = %d" % len(migrations))
     db.execute("pragma application_id = %d" % APPLICATION_ID)
     db.executescript(sql_text("views.sql"))
