@@ -989,6 +989,28 @@ static void relieve(struct ingest *g, int64_t now_raw_ns)
 	}
 }
 
+/* Whose batch is it? An agent also ships what an earlier one of its host left in
+ * the spool, under that one's id and numbers. Anything else stays the sender's
+ * and is refused by check_batch(). */
+static struct agent *owner_of(struct ingest *g, struct agent *sender,
+			      const struct frame_batch *b, int64_t now_raw_ns)
+{
+	struct agent *a;
+
+	if (memcmp(sender->agent_id, b->agent_id, sizeof b->agent_id) == 0)
+		return sender;
+	a = peers_find_agent(&g->peers, b->agent_id);
+	if (!a) {
+		a = peers_add_agent(&g->peers, b->agent_id);
+		if (!a)
+			return sender;
+		a->host = sender->host;
+		memcpy(a->version, sender->version, sizeof a->version);
+		put_agent(g, a, now_raw_ns);
+	}
+	return a->host == sender->host ? a : sender;
+}
+
 /* The frame is closed by the caller unless it was held. */
 static bool on_batch(struct ingest *g, struct inbox_msg *m, const struct frame *f,
 		     int64_t now_raw_ns)
@@ -1001,6 +1023,7 @@ static bool on_batch(struct ingest *g, struct inbox_msg *m, const struct frame *
 		return false;
 	}
 	a->seen_raw_ns = now_raw_ns;
+	a = owner_of(g, a, &f->batch, now_raw_ns);
 	if (g->stopping || trouble != 0) {
 		refuse(g, m, REFUSE_BUSY,
 		       g->stopping ? "The collector is shutting down. Keep everything and try again." :

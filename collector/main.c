@@ -44,10 +44,13 @@
 #define TICK_MS 100
 #define STOP_DEADLINE_MS 10000
 #define MAX_TOKEN 64
+#define MAX_HTTP_HOSTS 16
 
 struct options {
 	const char *db, *listen, *http, *run_id;
 	const char *token_file, *http_token_file;
+	const char *http_hosts[MAX_HTTP_HOSTS];
+	size_t n_http_hosts;
 	int ready_fd; /* -1 = none */
 	unsigned level;
 	bool read_only;
@@ -88,7 +91,7 @@ static void say(const char *fmt, ...)
 
 /* --- options ------------------------------------------------------------- */
 
-enum { OPT_HTTP_TOKEN_FILE = 256, OPT_READY_FD, OPT_READ_ONLY };
+enum { OPT_HTTP_TOKEN_FILE = 256, OPT_HTTP_HOST, OPT_READY_FD, OPT_READ_ONLY };
 
 static const struct argp_option option_table[] = {
 	{ "db", 'd', "FILE", 0, "catalogue of the run; a directory means FILE = its <run id>.db", 0 },
@@ -103,6 +106,8 @@ static const struct argp_option option_table[] = {
 	{ "http-token-file", OPT_HTTP_TOKEN_FILE, "FILE", 0,
 	  "token that browsers must bring (or SYNCLINE_HTTP_TOKEN_FILE; else the agents' token when "
 	  "other hosts can reach the page)", 0 },
+	{ "http-host", OPT_HTTP_HOST, "NAME", 0,
+	  "a further name that browsers reach the page by, as behind an ingress; may be repeated", 0 },
 	{ "level", 'L', "N", 0, "what probes record, 0 to 4 (default 2)", 0 },
 	{ "ready-fd", OPT_READY_FD, "N", 0, "write one line of JSON to this descriptor once it serves", 0 },
 	{ "read-only", OPT_READ_ONLY, NULL, 0, "serve an existing catalogue, never write it", 0 },
@@ -149,6 +154,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_HTTP_TOKEN_FILE:
 		o->http_token_file = arg;
+		return 0;
+	case OPT_HTTP_HOST:
+		if (o->n_http_hosts == MAX_HTTP_HOSTS)
+			argp_error(state, "--http-host can be given %d times", MAX_HTTP_HOSTS);
+		o->http_hosts[o->n_http_hosts++] = arg;
 		return 0;
 	case OPT_READY_FD:
 		o->ready_fd = (int)parse_number(state, "--ready-fd", arg, 65535);
@@ -587,6 +597,7 @@ static int start_serve(struct collector *c)
 		.http = c->opt.http, .token = c->http_token[0] ? c->http_token : NULL,
 		.db_path = c->db_path, .read_only = c->opt.read_only, .live = on_live, .arg = c,
 		.heat = c->core ? core_heat(c->core) : NULL,
+		.hosts = c->opt.http_hosts, .n_hosts = c->opt.n_http_hosts,
 	};
 	char why[600];
 	int r = serve_start(&c->serve, &c->loop, &cfg, why, sizeof why);
