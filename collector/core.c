@@ -18,6 +18,7 @@ struct core {
 	struct steps steps;
 	struct heat *heat;
 	struct slow_fixed_rank *slow;
+	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
 	bool expects;
 	uint32_t expect_first, expect_last;
 	uint64_t n_events, n_unknown_kind, n_lost, n_bad;
@@ -34,12 +35,16 @@ static void note_step(struct core *c, uint32_t step, uint32_t n_ranks)
 	heat_expect(c->heat, n_ranks, c->expect_first, c->expect_last);
 }
 
+static int flush_restored(struct core *c);
+
 static int on_step_told(void *arg, const struct fact_step *step, const struct fact_rank_step *v,
 			size_t n, bool again)
 {
 	struct core *c = arg;
-	int r;
+	int r = flush_restored(c);
 
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < n; i++) {
 		r = heat_put(c->heat, &v[i]);
 		if (r < 0)
@@ -102,6 +107,7 @@ void core_free(struct core *c)
 	roster_fini(&c->roster);
 	heat_free(c->heat);
 	slow_fixed_rank_free(c->slow);
+	free(c->restored.v);
 	free(c);
 }
 
@@ -373,6 +379,8 @@ int core_finish(struct core *c, fleet_time now)
 	r = steps_finish(&c->steps);
 	if (r == 0)
 		r = match_finish(&c->match);
+	if (r == 0)
+		r = flush_restored(c); /* the run had already ended */
 	return r < 0 ? r : slow_fixed_rank_finish(c->slow, c->facts);
 }
 
@@ -527,25 +535,39 @@ int core_load(struct core *c, const unsigned char *in, size_t n)
 	return b.bad || b.at != n ? -EINVAL : 0;
 }
 
+/* The rule wants a step as a whole, the store may give a row at a time. */
+static int flush_restored(struct core *c)
+{
+	uint32_t step, n_ranks = c->steps.world_size;
+	size_t n = c->restored.n;
+
+	if (n == 0)
+		return 0;
+	c->restored.n = 0;
+	step = c->restored.v[0].step;
+	for (size_t i = 0; i < n; i++)
+		if ((uint32_t)c->restored.v[i].rank >= n_ranks)
+			n_ranks = (uint32_t)c->restored.v[i].rank + 1;
+	note_step(c, step, n_ranks);
+	return slow_fixed_rank_step(c->slow, step, n_ranks, c->restored.v, n, NULL);
+}
+
 int core_restore_rank_steps(struct core *c, const struct fact_rank_step *v, size_t n)
 {
-	for (size_t i = 0; i < n;) {
-		uint32_t step = v[i].step, n_ranks = c->steps.world_size;
-		size_t end = i;
+	for (size_t i = 0; i < n; i++) {
 		int r;
 
-		for (; end < n && v[end].step == step; end++) {
-			r = heat_put(c->heat, &v[end]);
-			if (r < 0)
-				return r;
-			if (v[end].rank >= 0 && (uint32_t)v[end].rank >= n_ranks)
-				n_ranks = (uint32_t)v[end].rank + 1;
-		}
-		note_step(c, step, n_ranks);
-		r = slow_fixed_rank_step(c->slow, step, n_ranks, v + i, end - i, NULL);
+		if (v[i].rank < 0 || v[i].rank >= FACT_MAX_RANKS)
+			continue;
+		r = heat_put(c->heat, &v[i]);
+		if (r == 0 && c->restored.n > 0 && c->restored.v[0].step != v[i].step)
+			r = flush_restored(c);
 		if (r < 0)
 			return r;
-		i = end;
+		if (!facts_reserve((void **)&c->restored.v, &c->restored.n, &c->restored.n_alloc,
+				   sizeof *c->restored.v))
+			return -ENOMEM;
+		c->restored.v[c->restored.n - 1] = v[i];
 	}
 	return 0;
 }

@@ -73,7 +73,7 @@ int core_finish(struct core *c, fleet_time now);
 size_t core_save(const struct core *c, unsigned char *out, size_t n_out);
 /* Into a new core, before any other call. 0, -ENOMEM, -EINVAL when malformed. */
 int core_load(struct core *c, const unsigned char *in, size_t n);
-/* Then every stored rank_step row by step (heatmap and rules; no fact is told),
+/* Then every stored rank_step row in order of step, in any portions (heatmap and rules; no fact is told),
  * hosts, processes, names, exchanges, and the chunks from the low water mark on
  * in their old order. */
 int core_restore_rank_steps(struct core *c, const struct fact_rank_step *v, size_t n);

@@ -335,7 +335,8 @@ static struct host *learn_host(struct ingest *g, const struct frame_hello *v)
 		.time_ns_inode = h->time_ns_inode, .same_clock = h->same_clock,
 		.offset_ns = h->offset_ns,
 	};
-	if (core_host(g->core, h->id, h->same_clock, h->offset_ns) != 0)
+	if (core_host(g->core, h->id, h->same_clock, h->offset_ns) != 0 ||
+	    core_host_name(g->core, h->id, h->name) != 0)
 		fail(g, -ENOMEM);
 	return h;
 }
@@ -1000,6 +1001,28 @@ static void relieve(struct ingest *g, int64_t now_raw_ns)
 	}
 }
 
+/* Whose batch is it? An agent also ships what an earlier one of its host left in
+ * the spool, under that one's id and numbers. Anything else stays the sender's
+ * and is refused by check_batch(). */
+static struct agent *owner_of(struct ingest *g, struct agent *sender,
+			      const struct frame_batch *b, int64_t now_raw_ns)
+{
+	struct agent *a;
+
+	if (memcmp(sender->agent_id, b->agent_id, sizeof b->agent_id) == 0)
+		return sender;
+	a = peers_find_agent(&g->peers, b->agent_id);
+	if (!a) {
+		a = peers_add_agent(&g->peers, b->agent_id);
+		if (!a)
+			return sender;
+		a->host = sender->host;
+		memcpy(a->version, sender->version, sizeof a->version);
+		put_agent(g, a, now_raw_ns);
+	}
+	return a->host == sender->host ? a : sender;
+}
+
 /* The frame is closed by the caller unless it was held. */
 static bool on_batch(struct ingest *g, struct inbox_msg *m, const struct frame *f,
 		     int64_t now_raw_ns)
@@ -1012,6 +1035,7 @@ static bool on_batch(struct ingest *g, struct inbox_msg *m, const struct frame *
 		return false;
 	}
 	a->seen_raw_ns = now_raw_ns;
+	a = owner_of(g, a, &f->batch, now_raw_ns);
 	if (g->stopping || trouble != 0) {
 		refuse(g, m, REFUSE_BUSY,
 		       g->stopping ? "The collector is shutting down. Keep everything and try again." :
@@ -1281,7 +1305,9 @@ static int load_host(void *arg, const struct row_host *v)
 	h->time_ns_inode = v->time_ns_inode;
 	h->same_clock = v->same_clock;
 	h->offset_ns = v->offset_ns;
-	return core_host(g->core, h->id, h->same_clock, h->offset_ns);
+	if (core_host(g->core, h->id, h->same_clock, h->offset_ns) != 0)
+		return -ENOMEM;
+	return core_host_name(g->core, h->id, h->name);
 }
 
 static int load_agent(void *arg, const struct row_agent *v)

@@ -277,8 +277,8 @@ static PyObject *bucket(enum event_kind kind, PyObject *const *argv, Py_ssize_t 
 		return bad_call();
 	g = group_at(v[1]);
 	if (g)
-		probe_emit(kind, (unsigned)v[0], g->name,
-			   event_a(event_step(v[3]), (uint32_t)v[2]), event_low(v[3]));
+		probe_emit(kind, (unsigned)v[0], g->name, event_a(event_step(v[3]), (uint32_t)v[2]),
+			   event_low(v[3]));
 	return nothing();
 }
 
@@ -353,24 +353,22 @@ static PyObject *py_stats(ARGS)
 	struct probe_stats s;
 
 	probe_stats(&s);
-	return Py_BuildValue("{s:O,s:s,s:i,s:s,s:I,s:I,s:I,s:I,s:K,s:K,s:K,s:K,s:K}",
-			     "on", s.off == PROBE_ON ? Py_True : Py_False,
-			     "reason", probe_off_text(s.off),
-			     "system_error", s.system_error,
-			     "file", s.file,
-			     "level", s.level,
-			     "n_rings", s.n_rings,
-			     "n_rings_taken", s.n_rings_taken,
-			     "n_threads_without_ring", s.n_threads_without_ring,
-			     "n_events", (unsigned long long)s.n_events,
-			     "n_dropped", (unsigned long long)s.n_dropped,
-			     "n_text_dropped", (unsigned long long)s.n_text_dropped,
-			     "n_names_dropped", (unsigned long long)s.n_names_dropped,
-			     "n_bad_calls", (unsigned long long)n_bad_calls);
+	return Py_BuildValue("{s:O,s:s,s:i,s:s,s:I,s:I,s:I,s:I,s:K,s:K,s:K,s:K,s:K}", "on",
+			     s.off == PROBE_ON ? Py_True : Py_False, "reason",
+			     probe_off_text(s.off), "system_error", s.system_error, "file", s.file,
+			     "level", s.level, "n_rings", s.n_rings, "n_rings_taken",
+			     s.n_rings_taken, "n_threads_without_ring", s.n_threads_without_ring,
+			     "n_events", (unsigned long long)s.n_events, "n_dropped",
+			     (unsigned long long)s.n_dropped, "n_text_dropped",
+			     (unsigned long long)s.n_text_dropped, "n_names_dropped",
+			     (unsigned long long)s.n_names_dropped, "n_bad_calls",
+			     (unsigned long long)n_bad_calls);
 }
 
-#define FAST(name, doc) \
-	{ #name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc }
+#define FAST(name, doc)                                                                            \
+	{                                                                                          \
+#name, (PyCFunction)(void (*)(void))py_##name, METH_FASTCALL, doc                  \
+	}
 
 static PyMethodDef methods[] = {
 	FAST(start, "Open the shared file once; True when the probe is on."),
@@ -395,10 +393,10 @@ static PyMethodDef methods[] = {
 	FAST(tick, "The process's tick source."),
 	FAST(nop, "Does nothing: what a call costs."),
 	FAST(stats, "What the probe has done so far."),
-	{ NULL, NULL, 0, NULL },
+	{NULL, NULL, 0, NULL},
 };
 
-static PyModuleDef_Slot slots[] = { { 0, NULL } };
+static PyModuleDef_Slot slots[] = {{0, NULL}};
 
 static struct PyModuleDef module = {
 	PyModuleDef_HEAD_INIT,

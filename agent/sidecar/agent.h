@@ -52,7 +52,7 @@ struct agent {
 
 	struct {
 		bool asking;	/* a control request is out */
-		bool asked_hello;
+		enum { ASKED_BEAT, ASKED_HELLO, ASKED_HELLO_AS_HEIR } asked;
 		int64_t t0_ns, due_ns;
 		struct frame_exchange last;
 		struct frame_buf buf;

@@ -18,17 +18,18 @@ static uint32_t known_procs(const struct agent *a, struct frame_proc *out)
 	return n;
 }
 
-static void ask(struct agent *a, const struct frame *f, bool hello, int64_t t0_ns)
+static void ask(struct agent *a, const struct frame *f, int asked, int64_t t0_ns)
 {
 	if (frame_pack(&a->beat.buf, f) != 0 ||
-	    link_ask(a->link, LINK_CONTROL, hello, a->beat.buf.data, a->beat.buf.n_bytes) != 0)
+	    link_ask(a->link, LINK_CONTROL, 0, a->beat.buf.data, a->beat.buf.n_bytes) != 0)
 		return;
 	a->beat.asking = true;
-	a->beat.asked_hello = hello;
+	a->beat.asked = asked;
 	a->beat.t0_ns = t0_ns;
 }
 
-static void ask_hello(struct agent *a)
+/* As an heir: for an agent that is gone, whose batches say all of its processes. */
+static void ask_hello(struct agent *a, bool as_heir)
 {
 	static struct frame_proc procs[FRAME_MAX_PROCS];
 	struct frame f = {
@@ -41,16 +42,19 @@ static void ask_hello(struct agent *a)
 			.token = a->opt.token,
 			.version = SYNCLINE_VERSION,
 			.time_ns_inode = a->time_ns_inode,
-			.n_procs = known_procs(a, procs),
+			.n_procs = as_heir ? 0 : known_procs(a, procs),
 			.procs = procs,
 		},
 	};
 
-	memcpy(f.hello.agent_id, a->agent_id, sizeof a->agent_id);
+	memcpy(f.hello.agent_id, as_heir ? a->ship.heir.agent_id : a->agent_id,
+	       sizeof a->agent_id);
 	f.hello.real_ns = clock_ns(CLOCK_REALTIME);
 	f.hello.raw_ns = raw_now();
-	ask(a, &f, true, f.hello.raw_ns);
-	if (a->beat.asking)
+	ask(a, &f, as_heir ? ASKED_HELLO_AS_HEIR : ASKED_HELLO, f.hello.raw_ns);
+	if (a->beat.asking && as_heir)
+		a->ship.heir.hello_due = false;
+	else if (a->beat.asking)
 		a->ship.hello_due = false; /* what changes from here on is news again */
 }
 
@@ -107,7 +111,7 @@ static void ask_heartbeat(struct agent *a)
 	f.heartbeat.cpu_ns = (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	f.heartbeat.real_ns = clock_ns(CLOCK_REALTIME);
 	f.heartbeat.t0_ns = raw_now(); /* last: the exchange begins here */
-	ask(a, &f, false, f.heartbeat.t0_ns);
+	ask(a, &f, ASKED_BEAT, f.heartbeat.t0_ns);
 }
 
 void beat_tick(struct agent *a, int64_t now_ns)
@@ -127,7 +131,9 @@ void beat_tick(struct agent *a, int64_t now_ns)
 	    now_ns < a->beat.due_ns)
 		return;
 	if (a->ship.stream == 0 || a->ship.hello_due)
-		ask_hello(a);
+		ask_hello(a, false);
+	else if (a->ship.heir.hello_due)
+		ask_hello(a, true);
 	else
 		ask_heartbeat(a);
 	a->beat.due_ns = now_ns + BEAT_NS;
@@ -175,6 +181,13 @@ static void take_welcome(struct agent *a, const struct frame_welcome *w)
 	a->beat.ever_answered = true;
 }
 
+/* The hello that got no welcome is due again. */
+static void ask_again(struct agent *a)
+{
+	a->ship.hello_due |= a->beat.asked == ASKED_HELLO;
+	a->ship.heir.hello_due |= a->beat.asked == ASKED_HELLO_AS_HEIR;
+}
+
 void beat_answer(struct agent *a, const struct link_answer *answer)
 {
 	struct frame f;
@@ -182,8 +195,7 @@ void beat_answer(struct agent *a, const struct link_answer *answer)
 
 	a->beat.asking = false;
 	if (answer->result != 0) {
-		if (a->beat.asked_hello)
-			a->ship.hello_due = true;
+		ask_again(a);
 		return;
 	}
 	r = frame_open(&f, answer->data, answer->n_bytes);
@@ -191,14 +203,16 @@ void beat_answer(struct agent *a, const struct link_answer *answer)
 		say_limited(&a->ship.bad_limit, answer->at_ns,
 			    "what answers at %s is not a collector that this agent understands: %s",
 			    a->opt.collector, frame_outcome_text(r));
-		if (a->beat.asked_hello)
-			a->ship.hello_due = true;
+		ask_again(a);
 		return;
 	}
-	if (f.type == FRAME_WELCOME && a->beat.asked_hello && f.welcome.stream != 0) {
+	if (f.type == FRAME_WELCOME && a->beat.asked == ASKED_HELLO_AS_HEIR) {
+		a->ship.heir.stream = f.welcome.stream;
+	} else if (f.type == FRAME_WELCOME && a->beat.asked == ASKED_HELLO &&
+		   f.welcome.stream != 0) {
 		take_welcome(a, &f.welcome);
 		a->beat.due_ns = 0; /* a first clock sample at once */
-	} else if (f.type == FRAME_BEAT && !a->beat.asked_hello) {
+	} else if (f.type == FRAME_BEAT && a->beat.asked == ASKED_BEAT) {
 		a->beat.last = (struct frame_exchange){ a->beat.t0_ns, f.beat.t1_ns, f.beat.t2_ns,
 							answer->at_ns };
 		a->ship.credit = f.beat.credit;
@@ -207,11 +221,11 @@ void beat_answer(struct agent *a, const struct link_answer *answer)
 	} else if (f.type == FRAME_REHELLO) {
 		a->ship.stream = 0; /* at the next beat, lest two confused ends spin */
 		a->ship.hello_due = true;
+		ask_again(a);
 	} else if (f.type == FRAME_REFUSE && f.refuse.code == REFUSE_BUSY) {
 		say_limited(&a->ship.busy_limit, answer->at_ns,
 			    "the collector asks to come again later: %s", f.refuse.text);
-		if (a->beat.asked_hello)
-			a->ship.hello_due = true;
+		ask_again(a);
 	} else if (f.type == FRAME_REFUSE) {
 		ship_refused(&a->ship, &f.refuse);
 	}

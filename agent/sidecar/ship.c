@@ -29,14 +29,32 @@ int64_t ship_seal(struct ship *s, const struct batch *b, bool barrier,
 	return (int64_t)s->seq;
 }
 
-/* The frame of a kept batch under the stream of now. NULL: it could not be
- * read back and is given up. */
-static const struct frame_buf *frame_of(struct ship *s, const struct spool_item *it)
+/* The stream that this batch goes under; 0 = none yet, a hello is due. */
+static uint64_t stream_for(struct ship *s, const struct spool_item *it)
+{
+	if (memcmp(it->agent_id, s->agent_id, sizeof s->agent_id) == 0) {
+		/* What earlier agents left is over first: rings go on where it ends. */
+		return s->heir.stream != 0 && s->n_flying > 0 ? 0 : s->stream;
+	}
+	if (memcmp(it->agent_id, s->heir.agent_id, sizeof s->heir.agent_id) != 0) {
+		if (s->n_flying > 0)
+			return 0;
+		memcpy(s->heir.agent_id, it->agent_id, sizeof s->heir.agent_id);
+		s->heir.stream = 0;
+	}
+	s->heir.hello_due |= s->heir.stream == 0;
+	return s->heir.stream;
+}
+
+/* The frame of a kept batch under its stream. NULL: it could not be read back
+ * and is given up. */
+static const struct frame_buf *frame_of(struct ship *s, const struct spool_item *it,
+					uint64_t stream)
 {
 	struct frame f;
 	int r;
 
-	if (it->id == s->packed_id && s->packed_stream == s->stream)
+	if (it->id == s->packed_id && s->packed_stream == stream)
 		return &s->packed;
 	if (it->n_bytes > s->n_read_buf) {
 		unsigned char *p = realloc(s->read_buf, it->n_bytes);
@@ -57,7 +75,7 @@ static const struct frame_buf *frame_of(struct ship *s, const struct spool_item 
 		spool_give_up(s->spool, it->id);
 		return NULL;
 	}
-	f.batch.stream = s->stream;
+	f.batch.stream = stream;
 	r = frame_pack(&s->restamped, &f);
 	frame_close(&f);
 	return r == 0 ? &s->restamped : NULL;
@@ -70,17 +88,23 @@ void ship_pump(struct ship *s, int64_t now_ns)
 	       link_connected(s->link, LINK_DATA)) {
 		struct spool_item it = spool_next(s->spool);
 		const struct frame_buf *buf;
+		uint64_t stream;
 
 		if (it.id == 0)
 			return;
-		buf = frame_of(s, &it);
+		stream = stream_for(s, &it);
+		if (stream == 0)
+			return;
+		if (stream == s->stream)
+			s->heir.stream = 0;
+		buf = frame_of(s, &it, stream);
 		if (!buf)
 			return; /* the next turn looks again */
 		if (link_ask(s->link, LINK_DATA, it.id, buf->data, buf->n_bytes) != 0)
 			return;
 		spool_take(s->spool, it.id);
 		s->flying[s->n_flying].id = it.id;
-		s->flying[s->n_flying].stream = s->stream;
+		s->flying[s->n_flying].stream = stream;
 		s->flying[s->n_flying].barrier = it.flags & SPOOL_BARRIER;
 		s->n_barriers += s->flying[s->n_flying].barrier;
 		s->n_flying++;
@@ -173,6 +197,9 @@ void ship_answer(struct ship *s, const struct link_answer *a)
 		if (stream == s->stream) {
 			s->stream = 0;
 			s->hello_due = true;
+		} else if (stream == s->heir.stream) {
+			s->heir.stream = 0;
+			s->heir.hello_due = true;
 		}
 	} else if (f.type == FRAME_REFUSE) {
 		refused(s, &it, &f.refuse, a->at_ns);

@@ -18,6 +18,13 @@ struct ship {
 	uint64_t seq;	 /* of the last batch sealed */
 	uint64_t stream; /* 0 = hello first */
 	bool hello_due;
+	/* An earlier agent, while its batches go first: a stream speaks for one
+	 * agent, so it gets a hello and a stream of its own. */
+	struct {
+		uint8_t agent_id[16];
+		uint64_t stream;
+		bool hello_due;
+	} heir;
 	struct {
 		uint64_t id, stream;
 		bool barrier;

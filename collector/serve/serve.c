@@ -287,6 +287,14 @@ static enum MHD_Result finish_job(struct request *rq)
 	struct answer a;
 	char detail[256];
 
+	if (rq->route.route == ROUTE_READYZ) {
+		if (job->result == QUERY_OK || job->result == QUERY_NONE) /* no agent yet is fine */
+			return answer_send(rq->conn, &(struct answer){ .status = 200, .type = "text/plain",
+								       .data = "ok\n", .n = 3 });
+		snprintf(detail, sizeof detail, "The catalogue cannot be read: %s.",
+			 job->result < 0 ? uv_strerror(job->result) : job->why);
+		return refuse(rq, 503, detail, "Check the file with `syncline doctor`.");
+	}
 	switch (job->result) {
 	case QUERY_OK:
 		break;
@@ -304,9 +312,6 @@ static enum MHD_Result finish_job(struct request *rq)
 			 job->result < 0 ? uv_strerror(job->result) : job->why);
 		return refuse(rq, 500, detail, "Check the file with `syncline doctor`.");
 	}
-	if (rq->route.route == ROUTE_READYZ)
-		return answer_send(rq->conn, &(struct answer){ .status = 200, .type = "text/plain",
-							       .data = "ok\n", .n = 3 });
 	a = (struct answer){ .status = 200, .type = "application/json", .cache = CACHE_ASK,
 			     .varies = true };
 	if (rq->route.route == ROUTE_METRICS)

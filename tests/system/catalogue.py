@@ -8,6 +8,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 START_NS = 1_700_000_000_000_000_000
 MS = 1_000_000
 WORLD = 4
+APPLICATION_ID = 0x534C4E31  # "SLN1": what tells a catalogue from any other SQLite file
 
 
 def sql_text(*parts):
@@ -23,7 +24,9 @@ def create(path, world=WORLD, seen=WORLD, steps=20, lost=0, wal=False):
     migrations = sorted(glob.glob(os.path.join(ROOT, "sql", "migrations", "*.sql")))
     for m in migrations:
         db.executescript(sql_text("migrations", os.path.basename(m)))
+    db.execute("pragma application_id = %d" % 0x534c4e31)  # collector/store/store.h
     db.execute("pragma user_version = %d" % len(migrations))
+    db.execute("pragma application_id = %d" % APPLICATION_ID)
     db.executescript(sql_text("views.sql"))
     db.executescript(sql_text("doc.sql"))
     end = START_NS + steps * 50 * MS

@@ -43,7 +43,12 @@ static struct {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *out;
-static uint64_t stream;
+static struct {
+	uint8_t agent[16];
+	uint64_t stream;
+} streams[64];
+static unsigned n_streams;
+static uint64_t first_stream;
 static struct {
 	uint8_t agent[16];
 	uint64_t seq;
@@ -101,6 +106,25 @@ static void read_back(void)
 	}
 	if (f)
 		fclose(f);
+}
+
+/* A stream speaks for one agent. 0 = not one of this start. */
+static uint64_t stream_of(const uint8_t agent[16], bool make)
+{
+	for (unsigned i = 0; i < n_streams; i++)
+		if (memcmp(streams[i].agent, agent, 16) == 0)
+			return streams[i].stream;
+	if (!make)
+		return 0;
+	assert(n_streams < 64);
+	memcpy(streams[n_streams].agent, agent, 16);
+	streams[n_streams].stream = first_stream + n_streams;
+	return streams[n_streams++].stream;
+}
+
+static bool known_stream(uint64_t stream)
+{
+	return stream - first_stream < n_streams;
 }
 
 static uint64_t unique_of(const struct frame_batch *b, uint32_t proc)
@@ -179,9 +203,15 @@ static struct frame on_batch(const struct frame_batch *b)
 	static int n_seen;
 	struct frame r = { .type = FRAME_ACK };
 
-	if (b->stream != stream) {
+	if (!known_stream(b->stream)) {
 		r.type = FRAME_REHELLO;
 		r.rehello.stream = b->stream;
+		return r;
+	}
+	if (stream_of(b->agent_id, false) != b->stream) {
+		r.type = FRAME_REFUSE;
+		r.refuse.code = REFUSE_MALFORMED;
+		r.refuse.text = "the batch does not belong to the agent of its stream";
 		return r;
 	}
 	if (opt.n_mute > 0) { /* as if it had never arrived */
@@ -232,14 +262,14 @@ static struct frame on_control(const struct frame *f, int64_t t1_ns)
 			return r;
 		}
 		r.type = FRAME_WELCOME;
-		r.welcome = (struct frame_welcome){ .stream = stream,
+		r.welcome = (struct frame_welcome){ .stream = stream_of(h->agent_id, true),
 						    .level = (uint32_t)opt.level,
 						    .run_id = h->run_id,
 						    .version = "fake",
 						    .notice = "" };
 		return r;
 	}
-	if (f->heartbeat.stream != stream) {
+	if (!known_stream(f->heartbeat.stream)) {
 		r.type = FRAME_REHELLO;
 		r.rehello.stream = f->heartbeat.stream;
 		return r;
@@ -377,7 +407,7 @@ int main(int argc, char **argv)
 	out = fopen(opt.out, "a");
 	if (!out)
 		return 3;
-	stream = (uint64_t)now_ns() | 1;
+	first_stream = (uint64_t)now_ns() | 1;
 	start(opt.listen, false, 2);
 	start(data_url, true, N_DATA);
 	printf("ready\n");

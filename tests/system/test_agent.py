@@ -375,7 +375,9 @@ class Collector(Case):
 
     def test_away_for_too_long_the_oldest_events_go_and_are_counted(self):
         agent = self.agent("--spool-bytes", "1M")
-        written = self.written(*[self.writer(r, threads=1, events=250000, rate=250000) for r in range(2)])
+        writers = [self.writer(r, threads=1, events=0, rate=200000) for r in range(2)]
+        self.until(lambda: "were given up" in agent.stderr.readline())
+        written = self.written(*writers)
         self.collector()
         self.finish(agent)
         notes = Notes(self.out)

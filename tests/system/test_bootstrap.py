@@ -325,11 +325,13 @@ class Loops(Case):
 
     def test_two_optimizers_make_one_step(self):
         f = self.both(script("gan.py"))
-        self.assertEqual(f.steps_ended(), list(range(5)))
-        self.assertEqual(len(f.phases(R.OPTIMIZER)), 10)
-        self.assertEqual(len(f.phases(R.BACKWARD)), 10)
+        self.assertEqual(len(f.phases(R.OPTIMIZER)), 10 + 6)
+        self.assertEqual(len(f.phases(R.BACKWARD)), 10 + 6)
         # The first step ends with the first optimizer's; later ones begin with the second's.
-        self.assertEqual(f.phases(R.BACKWARD)[:3], [(0, 0), (1, 0), (1, 1)])
+        pairs = [(s, m) for s in range(1, 5) for m in (0, 1)]
+        self.assertEqual(f.phases(R.BACKWARD)[:9], [(0, 0)] + pairs)
+        # The third step of a new optimizer shows that it has taken over.
+        self.assertEqual(f.steps_ended(), list(range(5 + 1 + 3)))
 
     def test_loop_without_an_optimizer_steps_by_its_forward(self):
         f = self.both(script("manual.py"))
@@ -347,7 +349,7 @@ class Loops(Case):
 
     def test_level_1_tells_steps_and_level_0_nothing(self):
         one = Job(script("gan.py"), SYNCLINE_LEVEL="1").ranks[0]
-        self.assertEqual(one.steps_ended(), list(range(5)))
+        self.assertEqual(one.steps_ended(), list(range(9)))
         self.assertEqual(one.kind(R.PHASE_BEGIN, R.PHASE_END), [])
         zero = Job(script("gan.py"), SYNCLINE_LEVEL="0").ranks[0]
         self.assertEqual(zero.events, [])

@@ -7,6 +7,7 @@ import os
 import pty
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -543,6 +544,91 @@ class Launcher(Folder):
         p.stderr.close()
         self.assertEqual(p.wait(60), 0)
         self.assertTrue(os.path.exists(mark))
+
+
+class WithServices(Folder):
+    """`run` with its collector and agent, whatever becomes of them."""
+
+    def training(self, ranks, steps, *options):
+        script = os.path.join(ROOT, "tests", "system", "spine_train.py")
+        return subprocess.Popen([SYNCLINE, "run", "--db", self.db, "--nproc", str(ranks), "--", "/usr/bin/python3", script,
+                                 self.dir, str(steps), *options], env=environment(OMP_NUM_THREADS="1"),
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def child(self, p, name):
+        with open(f"/proc/{p.pid}/task/{p.pid}/children", encoding="ascii") as f:
+            for pid in f.read().split():
+                with open(f"/proc/{pid}/cmdline", "rb") as c:
+                    if os.path.basename(c.read().split(b"\0")[0]).decode() == name:
+                        return int(pid)
+        return None
+
+    def await_step(self, step):
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            try:
+                db = sqlite3.connect(f"file:{self.db}?mode=ro", uri=True)
+                n = db.execute("select max(step) from step").fetchone()[0]
+                db.close()
+                if n is not None and n >= step:
+                    return
+            except sqlite3.Error:
+                pass
+            time.sleep(0.1)
+        self.fail(f"step {step} never arrived")
+
+    def complete(self, ranks, steps):
+        db = sqlite3.connect(f"file:{self.db}?mode=ro", uri=True)
+        self.assertEqual(db.execute("select count(*) from rank_step where step < ?", (steps,)).fetchone()[0], ranks * steps)
+        self.assertEqual(db.execute("select coalesce(sum(n), 0) from drop_count").fetchone()[0], 0)
+        db.close()
+
+    def killed(self, name):
+        p = self.training(2, 80, "pace=20")
+        self.await_step(10)
+        time.sleep(1)  # one that dies in its first second is given up on purpose
+        os.kill(self.child(p, name), signal.SIGKILL)
+        _, said = p.communicate(timeout=180)
+        self.assertEqual(p.returncode, 0, said)
+        self.assertIn("killed by signal 9); starting it again. The job goes on", said)
+        self.complete(2, 80)
+
+    def test_a_killed_collector_is_started_again_and_nothing_is_missing(self):
+        self.killed("syncline-collector")
+
+    def test_a_killed_agent_is_started_again_and_nothing_is_missing(self):
+        self.killed("syncline-agent")
+
+    def test_a_collector_that_cannot_write_does_not_hinder_the_job(self):
+        r = call("run", "--db", os.path.join(self.dir, "no", "such", "folder", "x.db"), "--", "sh", "-c", "echo out; exit 6")
+        self.assertEqual((r.returncode, r.stdout), (6, "out\n"))
+        self.assertIn("the collector did not start. The job runs without the probe", r.stderr)
+
+    def test_a_taken_port_does_not_hinder_the_job_and_is_named(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            address = "127.0.0.1:%d" % s.getsockname()[1]
+            r = call("run", "--db", self.db, "--http", address, "--", "sh", "-c", "exit 6")
+        self.assertEqual(r.returncode, 6)
+        self.assertIn("the collector did not start", r.stderr)
+        self.assertIn(address, r.stderr)
+
+    def test_a_job_that_is_no_training_ends_at_once_and_leaves_nothing(self):
+        begin = time.monotonic()
+        r = call("run", "--db", self.db, "--", "sh", "-c", "echo $SYNCLINE_DIR; stat -c %a $SYNCLINE_DIR")
+        self.assertEqual(r.returncode, 0)
+        self.assertLess(time.monotonic() - begin, 15)
+        folder, mode = r.stdout.split()
+        self.assertEqual(mode, "770")
+        self.assertFalse(os.path.exists(folder))
+        self.assertIn("0 of an unknown number of ranks seen", r.stderr)
+        self.assertEqual(call("report", self.db).returncode, 5)
+
+    def test_the_jobs_own_pythonpath_stays_behind_ours(self):
+        r = call("run", "--db", self.db, "--level", "1", "--", "sh", "-c", "echo $PYTHONPATH; echo $SYNCLINE_LEVEL",
+                 env={"PYTHONPATH": "/a:/b"})
+        self.assertEqual(r.stdout.split(), [os.path.join(BUILD, "agent", "python") + ":/a:/b", "1"])
 
 
 class Doctor(unittest.TestCase):

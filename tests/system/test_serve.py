@@ -965,6 +965,22 @@ class Start(unittest.TestCase):
         self.assertIn('longer', a.json()['detail'])
         self.assertEqual(host.close(), 0)
 
+    def test_a_catalogue_without_a_run_is_ready_and_waits(self):
+        for table in ('raw_run', 'raw_process', 'raw_step', 'raw_rank_step', 'raw_verdict'):
+            self.db.execute('DELETE FROM ' + table)
+        self.db.commit()
+        host = Host(self.db_path)
+        self.assertEqual(host.ask('/readyz').status, 200)
+        b = host.ask('/api/v1/boot').json()
+        self.assertEqual(b['run'], dict.fromkeys(
+            ('run_id', 'name', 'world_size', 'started_ns', 'ended_ns')))
+        self.assertEqual((b['live']['step'], b['findings']), (None, []))
+        self.assertEqual(b['axes'], {'first_step': None, 'last_step': None, 'n_ranks': 0})
+        self.assertEqual(host.ask('/metrics').status, 200)
+        a = host.ask('/api/v1/heat/self/peers/max/0-0/0/0')
+        self.assertEqual((a.status, a.body[64:]), (200, bytes(65536)))
+        self.assertEqual(host.close(), 0)
+
     def test_a_stop_says_bye_and_ends_everything(self):
         host = Host(self.db_path)
         e = Events(host).begin()

@@ -5,6 +5,7 @@ before anything imports it. Only the outermost call counts: all_gather_object() 
 collective although it issues two. What C++ issues by itself (DDP's buckets on NCCL) is not
 seen here; it is seen by no rank, so numbers still agree.
 """
+import collections
 import functools
 import threading
 import time
@@ -61,7 +62,7 @@ _dtypes = {}
 _signature = None  # inspect.signature, imported with torch
 inside = threading.local()  # .n = in a wrapped call, .first = first token in a comm hook
 pending = {}  # id of a Work that has no future -> (weak reference, group, flags, token, bytes)
-in_flight = set()  # ends that a backend's thread has still to tell
+_callbacks = collections.deque(maxlen=256)  # weak: what a backend's thread has to call
 
 
 def _learn_dtypes(torch):
@@ -203,18 +204,18 @@ def on_done(future, function):
     """Call function() when the future is complete, on whatever thread completes it."""
 
     def done(_):
-        in_flight.discard(done)
         try:
             function()
         except Exception:
             guest.failed("future")
 
-    in_flight.add(done)
-    try:
-        future.add_done_callback(done)
-    except BaseException:
-        in_flight.discard(done)
-        raise
+    future.add_done_callback(handed_over(done))
+
+
+def handed_over(callback):
+    """A function that a backend's thread will call and then let go; see finish()."""
+    _callbacks.append(weakref.ref(callback))
+    return callback
 
 
 def follow(work, value, handle, flags, token, n_bytes):
@@ -259,11 +260,12 @@ def _watch_waits(work_class):
 
 
 def finish():
-    """A backend's thread that wants the interpreter while it goes away takes the process
-    with it: give what is nearly done a moment."""
-    deadline = time.monotonic() + 0.1
-    while in_flight and time.monotonic() < deadline:
-        time.sleep(0.002)
+    """A backend's thread that needs the interpreter while it goes away takes the process
+    with it (the interpreter ends such a thread, C++ calls that fatal). One may be about to
+    call us, or have called us and not yet let go of the function: wait for it."""
+    deadline = time.monotonic() + 1.0
+    while any(c() is not None for c in _callbacks) and time.monotonic() < deadline:
+        time.sleep(0.001)
 
 
 # groups come and go -------------------------------------------------------------------

@@ -207,7 +207,7 @@ def _hook(slot, bucket):
         probe.coll_end(handle, kind, token, n_bytes)
         return value
 
-    return future.then(reduced)
+    return future.then(collectives.handed_over(reduced))
 
 
 def _traced(slot, hook, state, bucket):
@@ -240,7 +240,7 @@ def _builtin_all_reduce(pg, bucket):
     tensor = bucket.buffer()
     tensor.div_(pg.size())
     work = sys.modules["torch.distributed"].all_reduce(tensor, group=pg, async_op=True)
-    return work.get_future().then(lambda future: future.value()[0])
+    return work.get_future().then(collectives.handed_over(lambda future: future.value()[0]))
 
 
 def _builtin_fp16(pg, bucket):
@@ -252,7 +252,7 @@ def _builtin_fp16(pg, bucket):
         tensor.copy_(future.value()[0])
         return tensor
 
-    return work.get_future().then(decompress)
+    return work.get_future().then(collectives.handed_over(decompress))
 
 
 _BUILTIN = {"ALLREDUCE": _builtin_all_reduce, "FP16_COMPRESS": _builtin_fp16}

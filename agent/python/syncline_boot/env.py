@@ -144,10 +144,7 @@ def tell_versions(_module=None):
 def _nccl(torch):
     """The library's own word; reading it makes no context."""
     try:
-        v = torch._C._nccl_version()
+        version = torch.cuda.nccl.version()
     except Exception:
         return None
-    if isinstance(v, int):
-        return "%d.%d.%d" % ((v // 10000, v // 100 % 100, v % 100) if v >= 10000
-                             else (v // 1000, v // 100 % 10, v % 100))
-    return ".".join(str(x) for x in v)
+    return ".".join(str(x) for x in version) if isinstance(version, tuple) else str(version)

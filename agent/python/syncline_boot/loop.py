@@ -20,9 +20,9 @@ DATA, FORWARD, BACKWARD, OPTIMIZER, EVAL = 1, 2, 3, 4, 5
 
 KEY = -7421  # torch's own hook ids count up from 0
 
-# So many steps of other optimizers without the pacemaker: it is not in use any more. Counted,
-# not timed, so that all ranks decide alike.
-PACE_LOST = 64
+# So many steps of one other optimizer (or forwards of another module) without the pacemaker: it
+# is not in use any more. Counted, not timed, so that all ranks decide alike.
+PACE_LOST = 3
 # So many forwards with an optimizer that never steps: the loop updates by other means.
 FORWARDS_LOST = 256
 
@@ -47,7 +47,7 @@ class Loop:
         self.n_optimizers = 0
         self.pacer = None  # weak: the pacemaker
         self.paced_by = ""  # "optimizer" or "forward"
-        self.n_since_pace = 0
+        self.others = {}  # id of another pacemaker -> its steps since the pacemaker's
         self.n_forwards = 0
         self.seen_training = False
 
@@ -72,8 +72,18 @@ def _new_micro():
 
 def _step():
     loop.after_backward = False
-    loop.n_since_pace = 0
+    if loop.others:
+        loop.others.clear()
     probe.step()
+
+
+def _takes_over(other):
+    """Another one has stepped: is it the pacemaker from now on?"""
+    n = loop.others[id(other)] = loop.others.get(id(other), 0) + 1
+    if loop.pacer is not None and n < PACE_LOST:
+        return False
+    loop.pacer = weakref.ref(other)
+    return True
 
 
 # forward ------------------------------------------------------------------------------
@@ -129,17 +139,11 @@ def _pace_by_forward(module, training):
         return
     if not training and (loop.seen_training or loop.n_optimizers):
         return  # an evaluation
-    pacer = loop.pacer() if loop.pacer else None
-    if pacer is module:
-        _step()
-    elif pacer is None or loop.n_since_pace >= PACE_LOST:
-        if loop.pacer:
-            _step()
-        loop.pacer = weakref.ref(module)
+    if loop.pacer is None:
+        _takes_over(module)  # what came before belongs to the first step
         loop.paced_by = "forward"
-        loop.n_since_pace = 0
-    else:
-        loop.n_since_pace += 1
+    elif loop.pacer() is module or _takes_over(module):
+        _step()
 
 
 def _rescue():
@@ -266,13 +270,11 @@ def _opt_leave(opt):
         return
     loop.opt = None
     phase_end(OPTIMIZER)
-    pacer = loop.pacer() if loop.paced_by == "optimizer" else None
-    loop.n_since_pace += 1
-    if loop.paced_by != "optimizer" or loop.n_since_pace > PACE_LOST:
+    if loop.paced_by != "optimizer":
         loop.paced_by = "optimizer"
-        loop.pacer = weakref.ref(opt)
-        pacer = opt
-    if pacer is opt:
+        loop.pacer = None
+    pacer = loop.pacer() if loop.pacer is not None else None
+    if pacer is opt or _takes_over(opt):
         _step()
 
 

@@ -1,4 +1,4 @@
-"""Two optimizers take turns; also the case of one that calls its parent's step()."""
+"""Two optimizers take turns (one calls its parent's step() twice), then another goes on alone."""
 import torch
 import torch.nn as nn
 
@@ -22,3 +22,8 @@ for _ in range(5):
         loss.backward()
         opt.step()
         print(loss.item().hex())
+opt = torch.optim.SGD(d.parameters(), 0.01)
+for _ in range(6):
+    opt.zero_grad()
+    d(torch.ones(4, 8)).pow(2).mean().backward()
+    opt.step()
