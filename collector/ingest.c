@@ -46,6 +46,12 @@ static void copy_id(char *out, size_t n_out, const char *text)
 	snprintf(out, n_out, "%s", text ? text : "");
 }
 
+/* An instant that a clock can show: 0 to 73 years, so that sums do not overflow. */
+static bool sane_raw(int64_t ns)
+{
+	return ns >= 0 && ns < INT64_C(1) << 61;
+}
+
 /* In a time that does not depend on where two tokens differ. */
 static bool same_token(const char *a, const char *b)
 {
@@ -302,7 +308,7 @@ static bool same_clock(const struct ingest *g, const char *boot_id, uint64_t tim
 	       time_ns_inode == g->cfg.time_ns_inode;
 }
 
-static struct host *learn_host(struct ingest *g, const struct frame_hello *v, int64_t now_raw_ns)
+static struct host *learn_host(struct ingest *g, const struct frame_hello *v)
 {
 	struct host *h = peers_find_host(&g->peers, v->host, v->boot_id, v->time_ns_inode);
 	struct row_host *row;
@@ -318,8 +324,6 @@ static struct host *learn_host(struct ingest *g, const struct frame_hello *v, in
 	h->same_clock = same_clock(g, h->boot_id, h->time_ns_inode);
 	/* Until the first exchange: its wall clock is the best guess, for display. */
 	h->offset_ns = h->same_clock ? g->fleet_minus_raw_ns : v->real_ns - v->raw_ns;
-	if (!h->same_clock && (v->real_ns <= 0 || v->raw_ns <= 0))
-		h->offset_ns = ingest_fleet_ns(g, now_raw_ns) - v->raw_ns;
 	row = JOB_PUSH(g->job, hosts);
 	if (!row) {
 		fail(g, -ENOMEM);
@@ -367,10 +371,11 @@ static enum frame_refusal check_procs(struct ingest *g, const struct agent *a, u
 
 		if (v[i].proc >= AGENT_MAX_PROCS || v[i].rank < -1 || v[i].rank >= FACT_MAX_RANKS ||
 		    v[i].world_size < 0 || v[i].world_size > FACT_MAX_RANKS ||
-		    v[i].state < PROC_ALIVE || v[i].state > PROC_DIED) {
+		    v[i].state < PROC_ALIVE || v[i].state > PROC_DIED ||
+		    !sane_raw(v[i].started_ns) || !sane_raw(v[i].state_at_ns)) {
 			snprintf(why, n_why,
-				 "Process %u has a rank, world size or state that cannot be (rank %d of "
-				 "%d, state %u).",
+				 "Process %u has a rank, world size, state or time that cannot be (rank %d "
+				 "of %d, state %u).",
 				 v[i].proc, v[i].rank, v[i].world_size, v[i].state);
 			return REFUSE_MALFORMED;
 		}
@@ -546,8 +551,12 @@ static void on_hello(struct ingest *g, struct inbox_msg *m, const struct frame_h
 		refuse(g, m, REFUSE_OTHER_RUN, why);
 		return;
 	}
+	if (!sane_raw(v->raw_ns) || v->real_ns < 0 || v->real_ns >= INT64_C(1) << 62) {
+		refuse(g, m, REFUSE_MALFORMED, "The agent's clocks show a time that cannot be.");
+		return;
+	}
 	a = peers_find_agent(&g->peers, v->agent_id);
-	h = learn_host(g, v, now_raw_ns);
+	h = learn_host(g, v);
 	if (!h) {
 		refuse(g, m, REFUSE_BUSY, "This collector has no room for another host.");
 		return;
@@ -587,7 +596,8 @@ static void note_exchange(struct ingest *g, struct agent *a, const struct frame_
 	bool ours = false;
 	fleet_time t1, t2;
 
-	if (h->same_clock || x->t1_ns == 0)
+	if (h->same_clock || x->t1_ns == 0 || !sane_raw(x->t0_ns) || !sane_raw(x->t1_ns) ||
+	    !sane_raw(x->t2_ns) || !sane_raw(x->t3_ns))
 		return;
 	/* Only what we said ourselves counts, once. */
 	for (unsigned i = 0; i < AGENT_BEATS; i++)
@@ -687,16 +697,17 @@ static enum frame_refusal check_batch(struct ingest *g, const struct agent *a,
 			return REFUSE_MALFORMED;
 		}
 	for (uint32_t i = 0; i < b->n_texts; i++)
-		if (b->texts[i].n_text > SHM_MAX_TEXT || !knows_proc(g, a, b, b->texts[i].proc)) {
-			snprintf(why, n_why, "A text of process %u is too long or of nobody.",
+		if (b->texts[i].n_text > SHM_MAX_TEXT || !sane_raw(b->texts[i].at_ns) ||
+		    !knows_proc(g, a, b, b->texts[i].proc)) {
+			snprintf(why, n_why, "A text of process %u is too long, of nobody or at no time.",
 				 b->texts[i].proc);
 			return REFUSE_MALFORMED;
 		}
 	for (uint32_t i = 0; i < b->n_gauges; i++)
 		if ((b->gauges[i].proc != FRAME_HOST_PROC &&
 		     !knows_proc(g, a, b, b->gauges[i].proc)) ||
-		    strlen(b->gauges[i].name) > FRAME_MAX_ID) {
-			snprintf(why, n_why, "A gauge is of nobody or its name is too long.");
+		    strlen(b->gauges[i].name) > FRAME_MAX_ID || !sane_raw(b->gauges[i].at_ns)) {
+			snprintf(why, n_why, "A gauge is of nobody, at no time or its name is too long.");
 			return REFUSE_MALFORMED;
 		}
 	for (uint32_t i = 0; i < b->n_chunks; i++) {
@@ -709,10 +720,11 @@ static enum frame_refusal check_batch(struct ingest *g, const struct agent *a,
 			r = chunk_decode(c->data, c->n_bytes, g->decoded, CHUNK_MAX_EVENTS, &n);
 		if (r != 0 || info.n_events == 0 || c->ring >= SHM_MAX_RINGS ||
 		    c->first > UINT64_MAX / 2 || info.n_bytes != c->n_bytes ||
+		    !sane_raw(info.t_min_ns) || !sane_raw(info.t_max_ns) ||
 		    !knows_proc(g, a, b, c->proc)) {
 			snprintf(why, n_why, "Chunk %u of %u (process %u, ring %u) is damaged: %s.", i,
 				 b->n_chunks, c->proc, c->ring,
-				 r != 0 ? chunk_outcome_text(r) : "its place or its size cannot be");
+				 r != 0 ? chunk_outcome_text(r) : "its place, time or size cannot be");
 			return REFUSE_MALFORMED;
 		}
 	}
