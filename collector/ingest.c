@@ -335,7 +335,8 @@ static struct host *learn_host(struct ingest *g, const struct frame_hello *v)
 		.time_ns_inode = h->time_ns_inode, .same_clock = h->same_clock,
 		.offset_ns = h->offset_ns,
 	};
-	if (core_host(g->core, h->id, h->same_clock, h->offset_ns) != 0)
+	if (core_host(g->core, h->id, h->same_clock, h->offset_ns) != 0 ||
+	    core_host_name(g->core, h->id, h->name) != 0)
 		fail(g, -ENOMEM);
 	return h;
 }
@@ -1304,7 +1305,9 @@ static int load_host(void *arg, const struct row_host *v)
 	h->time_ns_inode = v->time_ns_inode;
 	h->same_clock = v->same_clock;
 	h->offset_ns = v->offset_ns;
-	return core_host(g->core, h->id, h->same_clock, h->offset_ns);
+	if (core_host(g->core, h->id, h->same_clock, h->offset_ns) != 0)
+		return -ENOMEM;
+	return core_host_name(g->core, h->id, h->name);
 }
 
 static int load_agent(void *arg, const struct row_agent *v)

@@ -19,7 +19,7 @@ void rank_steps_init(struct rank_steps *s, uint64_t seed)
 {
 	s->seed = seed;
 	s->rng = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-	s->step = 0;
+	s->step = s->spell = 0;
 	s->now_ns = INT64_C(1700000000000000000);
 	s->wanderer = (int32_t)(train_rand(&s->rng) % s->world);
 	for (uint32_t r = 0; r < s->world; r++)
@@ -66,8 +66,13 @@ static double slowness(struct rank_steps *s, uint32_t rank)
 	case CAUSE_ROTATE_40:
 		return s->step / 40 % s->world == rank ? 1.5 : 1;
 	case CAUSE_WANDER:
-		if (rank == 0 && train_unit(&s->rng) < 0.04)
-			s->wanderer = (int32_t)(train_rand(&s->rng) % s->world);
+		if (rank == 0 && (train_unit(&s->rng) < 0.04 || ++s->spell > 100)) {
+			int32_t next = (int32_t)(train_rand(&s->rng) % s->world);
+
+			if (next != s->wanderer)
+				s->spell = 0;
+			s->wanderer = next;
+		}
 		return (int32_t)rank == s->wanderer ? 1.5 : 1;
 	case CAUSE_GLOBAL:
 		return on ? 1.6 : 1;

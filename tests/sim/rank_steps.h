@@ -26,7 +26,7 @@ enum cause {
 	CAUSE_ROTATE_1,	    /* half as slow again, moving every step … */
 	CAUSE_ROTATE_10,    /* … every 10 steps … */
 	CAUSE_ROTATE_40,    /* … every 40 */
-	CAUSE_WANDER,	    /* moves to a random rank after 25 steps on average */
+	CAUSE_WANDER,	    /* moves to a random rank after 25 steps on average, 100 or so at most */
 	CAUSE_GLOBAL,	    /* all ranks from the onset on */
 	CAUSE_RESTLESS,	    /* one rank with four times the noise, same median */
 	CAUSE_SMALL,	    /* one rank, 2 % */
@@ -49,7 +49,7 @@ struct rank_steps {
 	int phase; /* 0 input, 1 forward, 2 backward, 3 optimizer: where it is slow */
 
 	uint64_t rng;
-	uint32_t step;
+	uint32_t step, spell;
 	int64_t now_ns;
 	double state[512];
 	int32_t wanderer;
