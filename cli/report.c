@@ -50,8 +50,12 @@ static void put_cost(FILE *f, const json_t *v)
 	fprintf(f, "    steps %" PRId64 " to %" PRId64, count(v, "first_step"), count(v, "last_step"));
 	if (json_is_number(cost))
 		fprintf(f, ", costs %.1f %% of step time", 100 * json_number_value(cost));
-	fprintf(f, "; margin %s, error %s (%s)", term_ns(ns(v, "margin_ns"), margin, sizeof margin),
-		term_ns(ns(v, "error_ns"), error, sizeof error), text(v, "error_kind"));
+	fprintf(f, "; margin %s ± %s", term_ns(ns(v, "margin_ns"), margin, sizeof margin),
+		term_ns(ns(v, "error_ns"), error, sizeof error));
+	if (strcmp(text(v, "error_kind"), "none") == 0)
+		fputs(", no clock involved", f);
+	else
+		fprintf(f, " (%s clock bound)", text(v, "error_kind"));
 	putc('\n', f);
 }
 

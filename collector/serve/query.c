@@ -980,7 +980,9 @@ int query_snapshot(struct query *pool, struct serve_live *ret, char why[160])
 		.n_events_lost = (uint64_t)sqlite3_column_int64(q, 6),
 		.n_hosts = (uint32_t)sqlite3_column_int64(q, 7),
 		.n_hosts_unaligned = (uint32_t)sqlite3_column_int64(q, 8),
-		.clock_error_ns = time_or_none(q, 9), .agent_cpu_ratio = NAN, .ended = true,
+		.clock_error_ns = time_or_none(q, 9), .ended = true,
+		.agent_cpu_ratio = sqlite3_column_type(q, 10) == SQLITE_NULL
+					   ? NAN : sqlite3_column_double(q, 10),
 	};
 	sqlite3_reset(q);
 out:

@@ -176,7 +176,7 @@ function StepTimes() {
         <text x={LEFT - 6} y={y(mid) + 4} text-anchor="end">{duration(mid)}</text>
         <text x={LEFT} y={TALL - 3}>{count(lo)}</text>
         <text x={w - 6} y={TALL - 3} text-anchor="end">{count(hi)}</text>
-        <text x={LEFT - 6} y={TALL - BASE} text-anchor="end">0</text>
+        {TALL - BASE - y(mid) > 16 && <text x={LEFT - 6} y={TALL - BASE} text-anchor="end">0</text>}
       </svg>}
     </div>
   );
