@@ -10,12 +10,21 @@
 #include <string.h>
 
 struct fault {
-	long countdown; /* operations that still succeed; -1 = no fault planned */
-	bool lasting;
-	int error;
-	long n_failed;
+	_Atomic long countdown; /* operations that still succeed; -1 = no fault planned */
+	_Atomic bool lasting;
+	_Atomic int error;
+	_Atomic long n_failed;
 };
 static struct fault fault = { .countdown = -1 };
+
+/* The store's threads may be at it: what sets the fault off comes last. */
+static void fault_plan(long countdown, bool lasting, int error)
+{
+	fault.lasting = lasting;
+	fault.error = error;
+	fault.n_failed = 0;
+	fault.countdown = countdown;
+}
 
 static bool fault_now(void)
 {

@@ -22,7 +22,7 @@ static int each_test(void **state)
 							 "/tmp/syncline-store-XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/a.db", folder);
-	fault = (struct fault){ .countdown = -1 };
+	fault_plan(-1, false, 0);
 	return 0;
 }
 
@@ -523,7 +523,7 @@ static void sweep(bool lasting, int error)
 		bool acked[N_JOBS] = { false };
 		char sql[100];
 
-		fault = (struct fault){ .countdown = n, .lasting = lasting, .error = error };
+		fault_plan(n, lasting, error);
 		faulty_life(acked, N_JOBS);
 		n_failed = fault.n_failed;
 		fault.countdown = -1;
@@ -594,7 +594,7 @@ static void test_a_full_disk_holds_answers_back_until_there_is_room(void **state
 	submit(s, 1);
 	while (back.n_done < 1)
 		uv_run(&loop, UV_RUN_ONCE);
-	fault = (struct fault){ .countdown = 0, .lasting = true, .error = SQLITE_FULL };
+	fault_plan(0, true, SQLITE_FULL);
 	for (uint64_t i = 2; i <= 20; i++)
 		submit(s, i);
 	while (store_trouble(s) == 0)
@@ -627,7 +627,7 @@ static void test_a_store_that_cannot_write_gives_jobs_back_as_failed_at_its_end(
 								.done = on_done, .retry_ms = 1 }),
 			 0);
 	assert_int_equal(store_start(s), 0);
-	fault = (struct fault){ .countdown = 0, .lasting = true, .error = SQLITE_FULL };
+	fault_plan(0, true, SQLITE_FULL);
 	submit(s, 1);
 	submit(s, 2);
 	store_stop(s, 5);
