@@ -159,6 +159,13 @@ static void put_none(FILE *f, const json_t *report)
 			term_off(f));
 		break;
 	case EXIT_INCOMPLETE:
+		if (report_is_blind(report)) {
+			fprintf(f, "%sNothing can be said of slow ranks%s: the gradient collectives of "
+				   "this job are hidden from the probe (NCCL), so a rank that waits "
+				   "cannot be told from one that computes.\n",
+				term_on(f, STYLE_WARN), term_off(f));
+			break;
+		}
 		fprintf(f, "%sNothing found, but data is missing%s: see the coverage.\n",
 			term_on(f, STYLE_WARN), term_off(f));
 		break;
