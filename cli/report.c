@@ -50,8 +50,12 @@ static void put_cost(FILE *f, const json_t *v)
 	fprintf(f, "    steps %" PRId64 " to %" PRId64, count(v, "first_step"), count(v, "last_step"));
 	if (json_is_number(cost))
 		fprintf(f, ", costs %.1f %% of step time", 100 * json_number_value(cost));
-	fprintf(f, "; margin %s, error %s (%s)", term_ns(ns(v, "margin_ns"), margin, sizeof margin),
-		term_ns(ns(v, "error_ns"), error, sizeof error), text(v, "error_kind"));
+	fprintf(f, "; margin %s ± %s", term_ns(ns(v, "margin_ns"), margin, sizeof margin),
+		term_ns(ns(v, "error_ns"), error, sizeof error));
+	if (strcmp(text(v, "error_kind"), "none") == 0)
+		fputs(", no clock involved", f);
+	else
+		fprintf(f, " (%s clock bound)", text(v, "error_kind"));
 	putc('\n', f);
 }
 
@@ -155,6 +159,13 @@ static void put_none(FILE *f, const json_t *report)
 			term_off(f));
 		break;
 	case EXIT_INCOMPLETE:
+		if (report_is_blind(report)) {
+			fprintf(f, "%sNothing can be said of slow ranks%s: the gradient collectives of "
+				   "this job are hidden from the probe (NCCL), so a rank that waits "
+				   "cannot be told from one that computes.\n",
+				term_on(f, STYLE_WARN), term_off(f));
+			break;
+		}
 		fprintf(f, "%sNothing found, but data is missing%s: see the coverage.\n",
 			term_on(f, STYLE_WARN), term_off(f));
 		break;

@@ -14,4 +14,6 @@
 json_t *report_build(struct db *d);
 
 /* enum cli_exit of what the object says. */
+/* Most of the gradient collectives were hidden from the probe. */
+bool report_is_blind(const json_t *report);
 int report_exit(const json_t *report);

@@ -493,7 +493,7 @@ static int run_json(struct reader *rd, const struct query_facts *f, const struct
 		json_decref(run);
 		return r;
 	}
-	*ret = json_pack("{s:o,s:{s:s,s:o,s:o,s:O?,s:O?,s:I,s:I,s:s?},s:{s:o,s:I,s:I,s:I,s:I}}",
+	*ret = json_pack("{s:o,s:{s:s,s:o,s:o,s:O?,s:O?,s:I,s:I,s:s?},s:{s:o,s:I,s:I,s:I,s:I,s:b}}",
 		"run", run,
 		"live", "state", f->state, "now_ns", instant_json(l->now_ns), "last_event_ns",
 		instant_json(l->last_event_ns), "step", json_object_get(last, "step"), "step_ns",
@@ -502,7 +502,8 @@ static int run_json(struct reader *rd, const struct query_facts *f, const struct
 		"coverage", "ranks_expected",
 		l->n_ranks_expected ? json_integer(l->n_ranks_expected) : json_null(), "ranks_seen",
 		(json_int_t)l->n_ranks_seen, "events", (json_int_t)l->n_events, "events_lost",
-		(json_int_t)l->n_events_lost, "drops", (json_int_t)l->n_drops);
+		(json_int_t)l->n_events_lost, "drops", (json_int_t)l->n_drops, "collectives_hidden",
+		json_is_true(json_object_get(last, "hidden")));
 	json_decref(last);
 	return *ret ? 0 : -ENOMEM;
 }
@@ -980,7 +981,9 @@ int query_snapshot(struct query *pool, struct serve_live *ret, char why[160])
 		.n_events_lost = (uint64_t)sqlite3_column_int64(q, 6),
 		.n_hosts = (uint32_t)sqlite3_column_int64(q, 7),
 		.n_hosts_unaligned = (uint32_t)sqlite3_column_int64(q, 8),
-		.clock_error_ns = time_or_none(q, 9), .agent_cpu_ratio = NAN, .ended = true,
+		.clock_error_ns = time_or_none(q, 9), .ended = true,
+		.agent_cpu_ratio = sqlite3_column_type(q, 10) == SQLITE_NULL
+					   ? NAN : sqlite3_column_double(q, 10),
 	};
 	sqlite3_reset(q);
 out:

@@ -13,6 +13,8 @@ export interface Live {
 
 export interface Coverage {
   ranks_expected: number | null; ranks_seen: number; events: number; events_lost: number; drops: number;
+  /* Most of the gradient sync is invisible to the probe: silence about slow ranks proves nothing. */
+  collectives_hidden?: boolean;
 }
 
 export interface Clock { error_ns: number | null; hosts: number; unaligned: number }

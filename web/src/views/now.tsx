@@ -90,6 +90,7 @@ function Healthy() {
       <p>{durs.length > 0 && <>A step takes {duration(median(durs))} at the median and {duration(median(durs, 0.99))} at the 99th percentile. </>}
         {count(c.events)} events arrived{lost === 0 ? ', none was lost' : <>; <b>{count(lost)} were lost</b>, so something may hide there</>}.
         {b.clock.error_ns !== null && <> {b.clock.hosts === 1 && b.clock.error_ns === 0 ? 'All ranks share one host’s clock.' : <>{b.clock.hosts === 1 ? 'The host’s clock is' : `The clocks of ${count(b.clock.hosts)} hosts are`} known to ±{duration(b.clock.error_ns)}.</>}</>}
+        {c.collectives_hidden && <> <b>The gradient collectives of this job are hidden from the probe (NCCL): a rank that waits cannot be told from one that computes, so no slow rank can be named.</b></>}
         {c.ranks_expected !== null && c.ranks_expected > c.ranks_seen && <> <b>{count(c.ranks_expected - c.ranks_seen)} of {count(c.ranks_expected)} ranks have not reported.</b></>}</p>
     </div>
   );
@@ -176,7 +177,7 @@ function StepTimes() {
         <text x={LEFT - 6} y={y(mid) + 4} text-anchor="end">{duration(mid)}</text>
         <text x={LEFT} y={TALL - 3}>{count(lo)}</text>
         <text x={w - 6} y={TALL - 3} text-anchor="end">{count(hi)}</text>
-        <text x={LEFT - 6} y={TALL - BASE} text-anchor="end">0</text>
+        {TALL - BASE - y(mid) > 16 && <text x={LEFT - 6} y={TALL - BASE} text-anchor="end">0</text>}
       </svg>}
     </div>
   );
