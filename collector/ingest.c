@@ -714,18 +714,18 @@ static enum frame_refusal check_batch(struct ingest *g, const struct agent *a,
 	for (uint32_t i = 0; i < b->n_chunks; i++) {
 		const struct frame_chunk *c = &b->chunks[i];
 		struct chunk_info info;
-		int r = chunk_peek(c->data, c->n_bytes, &info);
+		enum chunk_outcome r = chunk_peek(c->data, c->n_bytes, &info);
 		size_t n;
 
-		if (r == 0 && chunk_has_domain(&info))
+		if (r == CHUNK_OK && chunk_has_domain(&info))
 			r = chunk_decode(c->data, c->n_bytes, g->decoded, CHUNK_MAX_EVENTS, &n);
-		if (r != 0 || info.n_events == 0 || c->ring >= SHM_MAX_RINGS ||
+		if (r != CHUNK_OK || info.n_events == 0 || c->ring >= SHM_MAX_RINGS ||
 		    c->first > UINT64_MAX / 2 || info.n_bytes != c->n_bytes ||
 		    !sane_raw(info.t_min_ns) || !sane_raw(info.t_max_ns) ||
 		    !knows_proc(g, a, b, c->proc)) {
 			snprintf(why, n_why, "Chunk %u of %u (process %u, ring %u) is damaged: %s.", i,
 				 b->n_chunks, c->proc, c->ring,
-				 r != 0 ? chunk_outcome_text(r) : "its place, time or size cannot be");
+				 r != CHUNK_OK ? chunk_outcome_text(r) : "its place, time or size cannot be");
 			return REFUSE_MALFORMED;
 		}
 	}
@@ -1002,25 +1002,16 @@ static void relieve(struct ingest *g, int64_t now_raw_ns)
 }
 
 /* Whose batch is it? An agent also ships what an earlier one of its host left in
- * the spool, under that one's id and numbers. Anything else stays the sender's
- * and is refused by check_batch(). */
-static struct agent *owner_of(struct ingest *g, struct agent *sender,
-			      const struct frame_batch *b, int64_t now_raw_ns)
+ * the spool, under that one's id and numbers, after a hello in its name. An id
+ * that never said hello stays the sender's and is refused by check_batch(). */
+static struct agent *owner_of(struct ingest *g, struct agent *sender, const struct frame_batch *b)
 {
 	struct agent *a;
 
 	if (memcmp(sender->agent_id, b->agent_id, sizeof b->agent_id) == 0)
 		return sender;
 	a = peers_find_agent(&g->peers, b->agent_id);
-	if (!a) {
-		a = peers_add_agent(&g->peers, b->agent_id);
-		if (!a)
-			return sender;
-		a->host = sender->host;
-		memcpy(a->version, sender->version, sizeof a->version);
-		put_agent(g, a, now_raw_ns);
-	}
-	return a->host == sender->host ? a : sender;
+	return a && a->host == sender->host ? a : sender;
 }
 
 /* The frame is closed by the caller unless it was held. */
@@ -1035,7 +1026,7 @@ static bool on_batch(struct ingest *g, struct inbox_msg *m, const struct frame *
 		return false;
 	}
 	a->seen_raw_ns = now_raw_ns;
-	a = owner_of(g, a, &f->batch, now_raw_ns);
+	a = owner_of(g, a, &f->batch);
 	if (g->stopping || trouble != 0) {
 		refuse(g, m, REFUSE_BUSY,
 		       g->stopping ? "The collector is shutting down. Keep everything and try again." :
