@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #define CHUNKS_A_TURN 4
-#define TRIM_EVENTS (UINT64_C(1) << 15) /* 1 MiB of a ring */
 
 struct heads {
 	struct guest *g;
@@ -147,7 +146,6 @@ static enum drain_outcome drain_ring(struct guest *g, uint32_t i, uint64_t head,
 			return DRAIN_FULL; /* cannot be: room was asked for */
 		r->next += n;
 		n_waiting -= n;
-		g->n_since_trim += n;
 	}
 	return DRAIN_DONE;
 }
@@ -230,8 +228,6 @@ enum drain_outcome drain(struct guest *g, bool all, const struct tick *t, struct
 	r = drain_text(g, h.text, t, b);
 	if (r != DRAIN_DONE)
 		return r;
-	if (g->n_since_trim > TRIM_EVENTS)
-		guest_trim(g);
 	return more ? DRAIN_MORE : DRAIN_DONE;
 }
 

@@ -376,7 +376,6 @@ void guest_set_level(struct guest *g, uint32_t level)
 void guest_trim(struct guest *g)
 {
 	madvise(g->map, g->n_bytes, MADV_DONTNEED); /* of our view; the file keeps it all */
-	g->n_since_trim = 0;
 }
 
 /* ---- names */

@@ -38,7 +38,6 @@ struct guest {
 	uint32_t first_ring; /* drained first: turns, so that none starves */
 	uint32_t n_names;    /* in a batch so far */
 	struct guest_ring text;
-	uint64_t n_since_trim;
 
 	struct frame_proc facts; /* .proc is our index for it */
 	struct flight flight;

@@ -1,7 +1,7 @@
 /* main.c - the agent's loop: find, drain, seal, ship; a beat beside it.
  *
  * One thread. NNG's threads only mark requests as answered (link.c). The loop
- * sleeps in poll() until the next thing is due: 25 ms while processes are
+ * sleeps in poll() until the next thing is due: 50 ms while processes are
  * recording, shorter when a ring fills fast, longer when there is nothing.
  */
 #include "agent.h"
@@ -26,9 +26,9 @@
 
 #define MS INT64_C(1000000)
 #define SCAN_NS (250 * MS)
-#define DRAIN_NS (25 * MS)
+#define DRAIN_NS (50 * MS)
 #define IDLE_NS (100 * MS)
-#define SEAL_NS (50 * MS)
+#define SEAL_NS (100 * MS)
 #define SEAL_AWAY_NS (500 * MS) /* nobody is waiting for it: fewer, larger batches */
 #define GAUGE_NS (1000 * MS)
 #define PAIR_NS (1000 * MS)
@@ -37,6 +37,7 @@
 #define RUN_NS (5000 * MS)	/* the same for the run id when none was given */
 #define LEAVE_NS (5000 * MS)	/* what a SIGTERM allows */
 #define AWAY_NS (60000 * MS)	/* the job is over and the collector does not answer */
+#define TRIM_BYTES (UINT64_C(20) << 20) /* resident: mapped rings count as ours */
 #define FULL_AT 0.25		/* of a ring: seal now rather than when it is due */
 
 #define EXIT_DONE 0
@@ -134,6 +135,7 @@ static void sample_process(struct agent *a, struct guest *g, int64_t now_ns)
 static void sample(struct agent *a, int64_t now_ns)
 {
 	struct gauge_to to = { &a->batch, FRAME_HOST_PROC, now_ns };
+	bool trim = procfs_own_rss_bytes() > TRIM_BYTES;
 
 	if (batch_full(&a->batch))
 		seal(a, now_ns);
@@ -144,7 +146,7 @@ static void sample(struct agent *a, int64_t now_ns)
 		if (!g)
 			continue;
 		sample_process(a, g, now_ns);
-		if (g->n_since_trim > 0)
+		if (trim)
 			guest_trim(g);
 	}
 }
@@ -579,7 +581,7 @@ static int run(struct loop *l)
 		if (a->ship.hold_until_ns > now_ns)
 			due_ns = earliest(due_ns, a->ship.hold_until_ns);
 		if (l->leave_by_ns != 0)
-			due_ns = earliest(l->drain_due_ns, now_ns + DRAIN_NS);
+			due_ns = earliest(l->drain_due_ns, now_ns + 10 * MS);
 		sleep_until(l, due_ns, raw_now());
 	}
 }
