@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Read by the store's writer thread while the test plans or lifts a fault. */
 struct fault {
-	long countdown; /* operations that still succeed; -1 = no fault planned */
+	_Atomic long countdown; /* operations that still succeed; -1 = no fault planned */
 	bool lasting;
 	int error;
-	long n_failed;
+	_Atomic long n_failed;
 };
 static struct fault fault = { .countdown = -1 };
 
