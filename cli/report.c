@@ -42,6 +42,18 @@ static enum term_style style_of(const char *severity)
 	return strcmp(severity, "notice") == 0 ? STYLE_WARN : STYLE_BAD;
 }
 
+/* What the error is made of; the object keeps the short word. */
+static const char *kind_of_error(const json_t *v)
+{
+	const char *kind = text(v, "error_kind");
+
+	if (strcmp(kind, "hard") == 0)
+		return "hard clock bound";
+	if (strcmp(kind, "soft") == 0)
+		return "soft clock bound";
+	return "no clock involved";
+}
+
 static void put_cost(FILE *f, const json_t *v)
 {
 	const json_t *cost = json_object_get(v, "cost_ratio");
@@ -50,12 +62,8 @@ static void put_cost(FILE *f, const json_t *v)
 	fprintf(f, "    steps %" PRId64 " to %" PRId64, count(v, "first_step"), count(v, "last_step"));
 	if (json_is_number(cost))
 		fprintf(f, ", costs %.1f %% of step time", 100 * json_number_value(cost));
-	fprintf(f, "; margin %s ± %s", term_ns(ns(v, "margin_ns"), margin, sizeof margin),
-		term_ns(ns(v, "error_ns"), error, sizeof error));
-	if (strcmp(text(v, "error_kind"), "none") == 0)
-		fputs(", no clock involved", f);
-	else
-		fprintf(f, " (%s clock bound)", text(v, "error_kind"));
+	fprintf(f, "; margin %s ± %s (%s)", term_ns(ns(v, "margin_ns"), margin, sizeof margin),
+		term_ns(ns(v, "error_ns"), error, sizeof error), kind_of_error(v));
 	putc('\n', f);
 }
 
