@@ -112,7 +112,7 @@ struct frame_heartbeat {
 
 struct frame_beat {
 	int64_t t1_ns, t2_ns;
-	uint32_t level;
+	uint32_t level;  /* beyond LEVEL_MAX = no opinion */
 	uint32_t credit; /* batches the collector would take now */
 	const char *notice;
 };
@@ -142,7 +142,11 @@ struct frame_gauge {
 	double value;
 };
 
-/* The unit of durability. Order of use: procs, names, chunks, texts, gauges. */
+/* The unit of durability. Order of use: procs, names, chunks, texts, gauges.
+ * States every process that it mentions (procs), so that it is understood by
+ * itself; .proc is an index that is used again after its process is over. A
+ * stream speaks for one agent_id: what an earlier agent left in its spool goes
+ * under a hello and a stream of that agent. Names come again on a new stream. */
 struct frame_batch {
 	uint64_t stream, seq; /* seq from 1, per agent_id */
 	uint8_t agent_id[16];
