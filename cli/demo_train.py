@@ -73,6 +73,7 @@ def options():
     p.add_argument("--slow-rank", type=int, default=-1, help="this rank does more work …")
     p.add_argument("--slow-from", type=int, default=80, help="… from this step on …")
     p.add_argument("--slow-ms", type=float, default=40, help="… for so many milliseconds a step")
+    p.add_argument("--cpu-time", action="store_true", help="say at the end what CPU time a step took")
     p.add_argument("--word-every", type=float, default=5, help="seconds between two lines of rank 0")
     return p.parse_args()
 
@@ -99,6 +100,7 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     go_on = torch.ones(1)
     begin = said = time.monotonic()
+    cpu_begin = time.process_time()
     said_step = 0
 
     for step, (x, y) in enumerate(batches(loader, sampler)):
@@ -120,7 +122,9 @@ def main():
             said, said_step = now, step
 
     if rank == 0:
-        print("trained %d steps in %.0f s" % (step, time.monotonic() - begin), flush=True)
+        print("trained %d steps in %.1f s" % (step, time.monotonic() - begin), flush=True)
+    if o.cpu_time:
+        print("CPU %.2f ms a step" % (1e3 * (time.process_time() - cpu_begin) / step), flush=True)
     if rank == o.slow_rank:
         print("from step %d on, this rank computed %g ms more in each forward pass" %
               (o.slow_from, o.slow_ms), flush=True)

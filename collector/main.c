@@ -41,7 +41,7 @@
 #define EXIT_UNREACHED 3
 #define DEFAULT_LISTEN "tcp://127.0.0.1:7788"
 #define DEFAULT_HTTP "127.0.0.1:7780"
-#define TICK_MS 100
+#define TICK_MS 50
 #define STOP_DEADLINE_MS 10000
 #define MAX_TOKEN 64
 #define MAX_HTTP_HOSTS 16

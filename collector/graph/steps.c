@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#define SETTLE_NS 200000000 /* a thread without news has nothing to say about a step this old */
+#define SETTLE_NS 100000000 /* a thread without news has nothing to say about a step this old */
 #define MIN_SLOTS 64
 #define MAX_SLOTS 4096
 #define RANKS_BYTES (64u << 20) /* what the open steps' ranks may take by default */
