@@ -16,8 +16,8 @@ struct run_plan {
 
 struct run_outcome {
 	struct launch_result job;
-	bool traced;      /* the probe was in the job's environment */
-	bool has_db;      /* services.db can be read now */
+	bool traced;	      /* the probe was in the job's environment */
+	bool has_db;	      /* services.db can be read now */
 	char http_bound[128]; /* ADDR:PORT where the dashboard was, "" = nowhere */
 };
 
