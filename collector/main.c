@@ -52,7 +52,7 @@ struct options {
 	const char *http_hosts[MAX_HTTP_HOSTS];
 	size_t n_http_hosts;
 	int ready_fd; /* -1 = none */
-	unsigned level;
+	uint32_t level; /* UINT32_MAX = no opinion */
 	bool read_only;
 };
 
@@ -108,7 +108,7 @@ static const struct argp_option option_table[] = {
 	  "other hosts can reach the page)", 0 },
 	{ "http-host", OPT_HTTP_HOST, "NAME", 0,
 	  "a further name that browsers reach the page by, as behind an ingress; may be repeated", 0 },
-	{ "level", 'L', "N", 0, "what probes record, 0 to 4 (default 2)", 0 },
+	{ "level", 'L', "N", 0, "what probes record, 0 to 4 (default: what they and their agents say)", 0 },
 	{ "ready-fd", OPT_READY_FD, "N", 0, "write one line of JSON to this descriptor once it serves", 0 },
 	{ "read-only", OPT_READ_ONLY, NULL, 0, "serve an existing catalogue, never write it", 0 },
 	{ 0 },
@@ -150,7 +150,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->token_file = arg;
 		return 0;
 	case 'L':
-		o->level = (unsigned)parse_number(state, "--level", arg, LEVEL_MAX);
+		o->level = (uint32_t)parse_number(state, "--level", arg, LEVEL_MAX);
 		return 0;
 	case OPT_HTTP_TOKEN_FILE:
 		o->http_token_file = arg;
@@ -674,9 +674,9 @@ int main(int argc, char **argv)
 
 	c.opt = (struct options){ .listen = DEFAULT_LISTEN, .http = DEFAULT_HTTP,
 				  .run_id = getenv("SYNCLINE_RUN"), .ready_fd = -1,
-				  .level = LEVEL_DEFAULT };
+				  .level = UINT32_MAX /* no opinion */ };
 	if (level && level[0] >= '0' && level[0] <= '4' && !level[1])
-		c.opt.level = (unsigned)(level[0] - '0');
+		c.opt.level = (uint32_t)(level[0] - '0');
 	if (c.opt.run_id && (!*c.opt.run_id || strlen(c.opt.run_id) > 64))
 		c.opt.run_id = NULL;
 	argp_err_exit_status = EXIT_USAGE;
