@@ -132,6 +132,7 @@ int run_job(const struct paths *p, const struct run_plan *plan, struct run_outco
 	services_stop_agent(&r->services);
 	services_stop_collector(&r->services);
 	ret->traced = r->services.traced;
+	ret->shipped = services_all_shipped(&r->services);
 	snprintf(ret->http_bound, sizeof ret->http_bound, "%s", r->services.http_bound);
 	ret->has_db =
 		ret->traced && !plan->services.collector_url && stat(plan->services.db, &st) == 0;
@@ -235,7 +236,9 @@ static void put_end(const struct run_plan *plan, const struct run_outcome *o)
 	if (!o->traced)
 		return;
 	if (plan->services.collector_url) {
-		cli_say("the data is at the collector %s", plan->services.collector_url);
+		cli_say(o->shipped ? "the data is at the collector %s" :
+				     "the collector %s has not got all of the data",
+			plan->services.collector_url);
 		return;
 	}
 	if (!o->has_db) {

@@ -340,13 +340,21 @@ static void describe(int wait_status, char *out, size_t n)
 		snprintf(out, n, "exit status %d", WEXITSTATUS(wait_status));
 }
 
+/* Wrong usage, or refused: the same would come again. */
+static bool is_final(int wait_status)
+{
+	return WIFEXITED(wait_status) && (WEXITSTATUS(wait_status) == EXIT_USAGE ||
+					  WEXITSTATUS(wait_status) == EXIT_UNREACHED);
+}
+
 static void died(struct services *s, struct service *v, const char *name, int wait_status)
 {
 	char how[64];
 
 	v->pid = 0;
 	describe(wait_status, how, sizeof how);
-	if (now_ms() - v->started_ms < QUICK_DEATH_MS || v->n_restarts == SERVICES_MAX_RESTARTS) {
+	if (now_ms() - v->started_ms < QUICK_DEATH_MS || v->n_restarts == SERVICES_MAX_RESTARTS ||
+	    is_final(wait_status)) {
 		v->given_up = true;
 		cli_say("the %s ended (%s) and is not started again. The job goes on untraced",
 			name, how);
@@ -362,7 +370,7 @@ void services_child(struct services *s, pid_t pid, int wait_status)
 		died(s, &s->collector, "collector", wait_status);
 	} else if (pid == s->agent.pid) {
 		if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0)
-			s->agent = (struct service){.given_up = true}; /* its job ended */
+			s->agent = (struct service){ .given_up = true, .clean = true }; /* its job ended */
 		else
 			died(s, &s->agent, "agent", wait_status);
 	}
@@ -413,7 +421,7 @@ void services_job_env(const struct services *s)
 /* ---- the end ---- */
 
 /* Wait up to ms for v; true once it is gone. A signal for us ends the wait. */
-static bool await_end(struct services *s, struct service *v, int ms, bool *hurried)
+static bool await_end(struct services *s, struct service *v, int ms, bool *hurried, int *ret_status)
 {
 	int64_t until = now_ms() + ms;
 	int status;
@@ -423,6 +431,7 @@ static bool await_end(struct services *s, struct service *v, int ms, bool *hurri
 
 		if (pid == v->pid) {
 			v->pid = 0;
+			*ret_status = status;
 			return true;
 		}
 		if (pid > 0 && pid != v->pid) {
@@ -441,12 +450,21 @@ static bool await_end(struct services *s, struct service *v, int ms, bool *hurri
 static void stop(struct services *s, struct service *v, const char *name, int ms)
 {
 	bool hurried = false;
+	int status;
+	char how[64];
 
 	if (v->pid == 0)
 		return;
 	kill(v->pid, SIGTERM);
-	if (await_end(s, v, ms, &hurried))
+	if (await_end(s, v, ms, &hurried, &status)) {
+		v->clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+		if (v->clean)
+			return;
+		describe(status, how, sizeof how);
+		cli_say("the %s did not end in order (%s)", name, how);
+		show_log(s, name);
 		return;
+	}
 	cli_say("the %s did not end %s; killed. Its last data may be missing", name,
 		hurried ? "before you asked again" : "in time");
 	kill(-v->pid, SIGKILL);
@@ -466,10 +484,34 @@ void services_stop_collector(struct services *s)
 	stop(s, &s->collector, "collector", COLLECTOR_STOP_MS);
 }
 
+bool services_all_shipped(const struct services *s)
+{
+	return s->traced && (s->options.dir || s->agent.clean);
+}
+
+/* An empty spool is removed here: nothing is left to ship. */
+static bool has_spool(const struct services *s, char spool[PATH_MAX])
+{
+	return s->work_dir[0] && join(spool, PATH_MAX, s->work_dir, "spool") == 0 &&
+	       rmdir(spool) != 0 && errno != ENOENT;
+}
+
 void services_fini(struct services *s)
 {
+	const char *token = s->options.token_file;
+	char spool[PATH_MAX];
+
 	if (s->owns_shared_dir)
 		remove_tree(s->shared_dir);
-	if (s->work_dir[0])
+	if (has_spool(s, spool)) {
+		cli_say("what no collector took is kept in %s. To ship it, with %s: "
+			"syncline-agent --collector %s --run %s%s%s --spool %s",
+			spool,
+			s->options.collector_url ? "that collector ready for it" :
+						   "syncline-collector started on that database",
+			s->options.collector_url ? s->url : "URL", s->options.run_id,
+			token ? " --token-file " : "", token ? token : "", spool);
+	} else if (s->work_dir[0]) {
 		remove_tree(s->work_dir);
+	}
 }

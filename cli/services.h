@@ -31,6 +31,7 @@ struct service {
 	int64_t started_ms;
 	unsigned n_restarts;
 	bool ready, given_up;
+	bool clean; /* it ended with status 0: nothing is left undone */
 };
 
 struct services {
@@ -58,5 +59,8 @@ void services_job_env(const struct services *s);
 void services_stop_agent(struct services *s);
 /* Then the collector: it commits what it has and closes the database. */
 void services_stop_collector(struct services *s);
-/* Removes the directories. */
+/* Did all that the agent read reach its collector? Known once both have ended. */
+bool services_all_shipped(const struct services *s);
+/* Removes the directories, but not batches that no collector took: says where
+ * they are and how to ship them. */
 void services_fini(struct services *s);
