@@ -17,6 +17,7 @@ struct run_plan {
 struct run_outcome {
 	struct launch_result job;
 	bool traced;      /* the probe was in the job's environment */
+	bool shipped;     /* the collector has all that the agent read */
 	bool has_db;      /* services.db can be read now */
 	char http_bound[128]; /* ADDR:PORT where the dashboard was, "" = nowhere */
 };

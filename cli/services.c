@@ -17,7 +17,7 @@
 
 #include <jansson.h>
 
-#define READY_MS 15000     /* for the collector to serve */
+#define READY_MS 15000	    /* for the collector to serve */
 #define AGENT_STOP_MS 15000 /* after SIGTERM, to ship what it holds */
 #define COLLECTOR_STOP_MS 20000
 #define QUICK_DEATH_MS 1000 /* one that dies at once would die again */
@@ -108,8 +108,8 @@ static void show_log(const struct services *s, const char *name)
 }
 
 /* In its own process group: Ctrl-C in the terminal is for the job. */
-static pid_t spawn(const struct services *s, const char *name, const char *const *argv,
-		   int keep_fd, bool die_with_us)
+static pid_t spawn(const struct services *s, const char *name, const char *const *argv, int keep_fd,
+		   bool die_with_us)
 {
 	char path[PATH_MAX];
 	pid_t parent = getpid(), pid;
@@ -164,7 +164,7 @@ static bool await_ready(struct services *s, int fd)
 	size_t n = 0;
 
 	while (n < sizeof line - 1) {
-		struct pollfd p = { fd, POLLIN, 0 };
+		struct pollfd p = {fd, POLLIN, 0};
 		int64_t left = until - now_ms();
 		ssize_t r;
 
@@ -274,7 +274,8 @@ static bool prepare(struct services *s)
 	int r;
 
 	if (!paths_has(s->paths->bootstrap)) {
-		cli_say("the PyTorch bootstrap is missing (%s). The job runs without the probe. Build "
+		cli_say("the PyTorch bootstrap is missing (%s). The job runs without the probe. "
+			"Build "
 			"or install all of syncline",
 			s->paths->bootstrap);
 		return false;
@@ -295,7 +296,8 @@ static bool prepare(struct services *s)
 		s->owns_shared_dir = r == 0;
 	}
 	if (r != 0) {
-		cli_say("cannot make a run directory: %s. The job runs without the probe. Is TMPDIR "
+		cli_say("cannot make a run directory: %s. The job runs without the probe. Is "
+			"TMPDIR "
 			"or /tmp writable?",
 			strerror(r < 0 ? -r : EINVAL));
 		return false;
@@ -338,16 +340,24 @@ static void describe(int wait_status, char *out, size_t n)
 		snprintf(out, n, "exit status %d", WEXITSTATUS(wait_status));
 }
 
+/* Wrong usage, or refused: the same would come again. */
+static bool is_final(int wait_status)
+{
+	return WIFEXITED(wait_status) && (WEXITSTATUS(wait_status) == EXIT_USAGE ||
+					  WEXITSTATUS(wait_status) == EXIT_UNREACHED);
+}
+
 static void died(struct services *s, struct service *v, const char *name, int wait_status)
 {
 	char how[64];
 
 	v->pid = 0;
 	describe(wait_status, how, sizeof how);
-	if (now_ms() - v->started_ms < QUICK_DEATH_MS || v->n_restarts == SERVICES_MAX_RESTARTS) {
+	if (now_ms() - v->started_ms < QUICK_DEATH_MS || v->n_restarts == SERVICES_MAX_RESTARTS ||
+	    is_final(wait_status)) {
 		v->given_up = true;
-		cli_say("the %s ended (%s) and is not started again. The job goes on untraced", name,
-			how);
+		cli_say("the %s ended (%s) and is not started again. The job goes on untraced",
+			name, how);
 	} else {
 		cli_say("the %s ended (%s); starting it again. The job goes on", name, how);
 	}
@@ -360,7 +370,7 @@ void services_child(struct services *s, pid_t pid, int wait_status)
 		died(s, &s->collector, "collector", wait_status);
 	} else if (pid == s->agent.pid) {
 		if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0)
-			s->agent = (struct service){ .given_up = true }; /* its job ended */
+			s->agent = (struct service){ .given_up = true, .clean = true }; /* its job ended */
 		else
 			died(s, &s->agent, "agent", wait_status);
 	}
@@ -411,7 +421,7 @@ void services_job_env(const struct services *s)
 /* ---- the end ---- */
 
 /* Wait up to ms for v; true once it is gone. A signal for us ends the wait. */
-static bool await_end(struct services *s, struct service *v, int ms, bool *hurried)
+static bool await_end(struct services *s, struct service *v, int ms, bool *hurried, int *ret_status)
 {
 	int64_t until = now_ms() + ms;
 	int status;
@@ -421,6 +431,7 @@ static bool await_end(struct services *s, struct service *v, int ms, bool *hurri
 
 		if (pid == v->pid) {
 			v->pid = 0;
+			*ret_status = status;
 			return true;
 		}
 		if (pid > 0 && pid != v->pid) {
@@ -439,12 +450,21 @@ static bool await_end(struct services *s, struct service *v, int ms, bool *hurri
 static void stop(struct services *s, struct service *v, const char *name, int ms)
 {
 	bool hurried = false;
+	int status;
+	char how[64];
 
 	if (v->pid == 0)
 		return;
 	kill(v->pid, SIGTERM);
-	if (await_end(s, v, ms, &hurried))
+	if (await_end(s, v, ms, &hurried, &status)) {
+		v->clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+		if (v->clean)
+			return;
+		describe(status, how, sizeof how);
+		cli_say("the %s did not end in order (%s)", name, how);
+		show_log(s, name);
 		return;
+	}
 	cli_say("the %s did not end %s; killed. Its last data may be missing", name,
 		hurried ? "before you asked again" : "in time");
 	kill(-v->pid, SIGKILL);
@@ -464,10 +484,34 @@ void services_stop_collector(struct services *s)
 	stop(s, &s->collector, "collector", COLLECTOR_STOP_MS);
 }
 
+bool services_all_shipped(const struct services *s)
+{
+	return s->traced && (s->options.dir || s->agent.clean);
+}
+
+/* An empty spool is removed here: nothing is left to ship. */
+static bool has_spool(const struct services *s, char spool[PATH_MAX])
+{
+	return s->work_dir[0] && join(spool, PATH_MAX, s->work_dir, "spool") == 0 &&
+	       rmdir(spool) != 0 && errno != ENOENT;
+}
+
 void services_fini(struct services *s)
 {
+	const char *token = s->options.token_file;
+	char spool[PATH_MAX];
+
 	if (s->owns_shared_dir)
 		remove_tree(s->shared_dir);
-	if (s->work_dir[0])
+	if (has_spool(s, spool)) {
+		cli_say("what no collector took is kept in %s. To ship it, with %s: "
+			"syncline-agent --collector %s --run %s%s%s --spool %s",
+			spool,
+			s->options.collector_url ? "that collector ready for it" :
+						   "syncline-collector started on that database",
+			s->options.collector_url ? s->url : "URL", s->options.run_id,
+			token ? " --token-file " : "", token ? token : "", spool);
+	} else if (s->work_dir[0]) {
 		remove_tree(s->work_dir);
+	}
 }

@@ -16,12 +16,12 @@
 #define SERVICES_MAX_RESTARTS 3
 
 struct services_options {
-	const char *db;            /* catalogue to write */
-	const char *http;          /* ADDR:PORT, NULL = a free port on loopback */
+	const char *db;		   /* catalogue to write */
+	const char *http;	   /* ADDR:PORT, NULL = a free port on loopback */
 	const char *collector_url; /* use this one and start none; NULL = start one */
-	const char *dir;           /* an agent serves it already; NULL = start one */
+	const char *dir;	   /* an agent serves it already; NULL = start one */
 	const char *run_id;
-	const char *token_file;      /* for --collector; may be NULL */
+	const char *token_file;	     /* for --collector; may be NULL */
 	const char *http_token_file; /* may be NULL */
 	int level;
 };
@@ -31,6 +31,7 @@ struct service {
 	int64_t started_ms;
 	unsigned n_restarts;
 	bool ready, given_up;
+	bool clean; /* it ended with status 0: nothing is left undone */
 };
 
 struct services {
@@ -40,10 +41,10 @@ struct services {
 	char work_dir[PATH_MAX];   /* socket, logs, spool; 0700 */
 	char shared_dir[PATH_MAX]; /* SYNCLINE_DIR, 0770 */
 	bool owns_shared_dir;
-	char url[256];       /* control URL for the agent */
-	char http_url[256];  /* "" = unknown (a collector of somebody else's) */
-	char http_bound[128];/* ADDR:PORT of it, for a restart */
-	bool traced;         /* the job gets the probe's environment */
+	char url[256];	      /* control URL for the agent */
+	char http_url[256];   /* "" = unknown (a collector of somebody else's) */
+	char http_bound[128]; /* ADDR:PORT of it, for a restart */
+	bool traced;	      /* the job gets the probe's environment */
 };
 
 /* Start what is missing. Never fails: what could not be started is said on
@@ -58,5 +59,8 @@ void services_job_env(const struct services *s);
 void services_stop_agent(struct services *s);
 /* Then the collector: it commits what it has and closes the database. */
 void services_stop_collector(struct services *s);
-/* Removes the directories. */
+/* Did all that the agent read reach its collector? Known once both have ended. */
+bool services_all_shipped(const struct services *s);
+/* Removes the directories, but not batches that no collector took: says where
+ * they are and how to ship them. */
 void services_fini(struct services *s);

@@ -151,8 +151,10 @@ void ingest_message(struct ingest *g, struct inbox_msg *m, int64_t now_raw_ns)
 	}
 	if (r != FRAME_OK) {
 		snprintf(why, sizeof why, "The message cannot be read: %s.", frame_outcome_text(r));
-		ingest_notice(g, now_raw_ns, "A message of %zu bytes was refused: %s", m->n_bytes,
-			      frame_outcome_text(r));
+		ingest_notice(g, now_raw_ns,
+			      "A message of %zu bytes was refused: %s. Is something else than a "
+			      "syncline-agent of this release sending to this address?",
+			      m->n_bytes, frame_outcome_text(r));
 		ingest_refuse(g, m, REFUSE_MALFORMED, why);
 		return;
 	}

@@ -21,7 +21,7 @@ struct ingest_config {
 	struct core *core;
 	const char *run_id; /* NULL or "": the first agent names the run */
 	const char *token;  /* NULL or "": none wanted */
-	uint32_t level;	    /* enum level, told to agents */
+	uint32_t level;	    /* enum level, told to agents; beyond LEVEL_MAX = no opinion */
 	/* The collector's own clock (clk.h). */
 	const char *boot_id;
 	uint64_t time_ns_inode;

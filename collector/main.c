@@ -44,6 +44,7 @@
 #define TICK_MS 50
 #define STOP_DEADLINE_MS 10000
 #define MAX_TOKEN 64
+#define MAX_RUN_ID 64
 #define MAX_HTTP_HOSTS 16
 
 struct options {
@@ -52,7 +53,7 @@ struct options {
 	const char *http_hosts[MAX_HTTP_HOSTS];
 	size_t n_http_hosts;
 	int ready_fd; /* -1 = none */
-	unsigned level;
+	uint32_t level; /* UINT32_MAX = no opinion */
 	bool read_only;
 };
 
@@ -70,6 +71,7 @@ struct collector {
 	struct inbox *inbox;
 	struct serve *serve;
 
+	bool is_new; /* the catalogue was made by this start */
 	bool stopping;
 	int status;
 	uint64_t n_drops_told;
@@ -108,7 +110,7 @@ static const struct argp_option option_table[] = {
 	  "other hosts can reach the page)", 0 },
 	{ "http-host", OPT_HTTP_HOST, "NAME", 0,
 	  "a further name that browsers reach the page by, as behind an ingress; may be repeated", 0 },
-	{ "level", 'L', "N", 0, "what probes record, 0 to 4 (default 2)", 0 },
+	{ "level", 'L', "N", 0, "what probes record, 0 to 4 (default: what they and their agents say)", 0 },
 	{ "ready-fd", OPT_READY_FD, "N", 0, "write one line of JSON to this descriptor once it serves", 0 },
 	{ "read-only", OPT_READ_ONLY, NULL, 0, "serve an existing catalogue, never write it", 0 },
 	{ 0 },
@@ -142,15 +144,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->http = arg;
 		return 0;
 	case 'r':
-		if (!*arg || strlen(arg) > 64)
-			argp_error(state, "a run id has 1 to 64 characters");
+		if (!*arg || strlen(arg) > MAX_RUN_ID)
+			argp_error(state, "a run id has 1 to %d characters", MAX_RUN_ID);
 		o->run_id = arg;
 		return 0;
 	case 't':
 		o->token_file = arg;
 		return 0;
 	case 'L':
-		o->level = (unsigned)parse_number(state, "--level", arg, LEVEL_MAX);
+		o->level = (uint32_t)parse_number(state, "--level", arg, LEVEL_MAX);
 		return 0;
 	case OPT_HTTP_TOKEN_FILE:
 		o->http_token_file = arg;
@@ -245,6 +247,12 @@ static bool http_is_local(const char *address)
 	       strncmp(address, "localhost:", 10) == 0;
 }
 
+/* What is no address at all is told so later, not that it wants a token. */
+static bool is_listen_url(const char *url)
+{
+	return strncmp(url, "tcp://", 6) == 0 || strncmp(url, "ipc://", 6) == 0;
+}
+
 /* 0 or an exit status after a sentence. */
 static int settle_tokens(struct collector *c)
 {
@@ -253,13 +261,14 @@ static int settle_tokens(struct collector *c)
 		return EXIT_UNREACHED;
 	if (!c->http_token[0] && !http_is_local(c->opt.http))
 		memcpy(c->http_token, c->token, sizeof c->token);
-	if (!c->opt.read_only && !inbox_is_local(c->opt.listen) && !c->token[0]) {
+	if (!c->opt.read_only && is_listen_url(c->opt.listen) && !inbox_is_local(c->opt.listen) &&
+	    !c->token[0]) {
 		say("other hosts can reach %s, so agents must bring a token. Put one into a file and "
 		    "name it with --token-file here and for the agents, or listen on 127.0.0.1.",
 		    c->opt.listen);
 		return EXIT_USAGE;
 	}
-	if (!http_is_local(c->opt.http) && !c->http_token[0]) {
+	if (strchr(c->opt.http, ':') && !http_is_local(c->opt.http) && !c->http_token[0]) {
 		say("other hosts can reach %s, so browsers must bring a token. Name a file with "
 		    "--http-token-file, or serve on 127.0.0.1.",
 		    c->opt.http);
@@ -513,8 +522,10 @@ static int open_store(struct collector *c)
 {
 	struct store_config cfg = { .path = c->db_path, .loop = &c->loop, .done = on_done, .arg = c };
 	char boot_id[CLK_BOOT_ID_BYTES], why[5000];
+	bool was_there = access(c->db_path, F_OK) == 0;
 	int r = store_open(&c->store, &cfg);
 
+	c->is_new = r == 0 && !was_there;
 	if (r != 0) {
 		store_explain(why, sizeof why, r, c->db_path);
 		say("%s", why);
@@ -659,6 +670,19 @@ static int start(struct collector *c)
 	return 0;
 }
 
+/* A start that failed leaves no empty catalogue in the way of the next one. It is
+ * ours alone while the store is open. */
+static void forget_catalogue(const char *path)
+{
+	static const char *const suffixes[] = { "", "-wal", "-shm" };
+	char name[4096 + 8];
+
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+		unlink(name);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -674,14 +698,20 @@ int main(int argc, char **argv)
 
 	c.opt = (struct options){ .listen = DEFAULT_LISTEN, .http = DEFAULT_HTTP,
 				  .run_id = getenv("SYNCLINE_RUN"), .ready_fd = -1,
-				  .level = LEVEL_DEFAULT };
+				  .level = UINT32_MAX /* no opinion */ };
 	if (level && level[0] >= '0' && level[0] <= '4' && !level[1])
-		c.opt.level = (unsigned)(level[0] - '0');
-	if (c.opt.run_id && (!*c.opt.run_id || strlen(c.opt.run_id) > 64))
+		c.opt.level = (uint32_t)(level[0] - '0');
+	if (c.opt.run_id && !*c.opt.run_id)
 		c.opt.run_id = NULL;
 	argp_err_exit_status = EXIT_USAGE;
 	argp_program_version_hook = print_version;
 	argp_parse(&argp, argc, argv, 0, NULL, &c.opt);
+	if (c.opt.run_id && strlen(c.opt.run_id) > MAX_RUN_ID) {
+		say("SYNCLINE_RUN is longer than the %d characters of a run id. Shorten it, or give "
+		    "--run.",
+		    MAX_RUN_ID);
+		return EXIT_USAGE;
+	}
 
 	signal(SIGPIPE, SIG_IGN);
 	uv_loop_init(&c.loop);
@@ -691,6 +721,8 @@ int main(int argc, char **argv)
 		say_ready(&c);
 		uv_run(&c.loop, UV_RUN_DEFAULT);
 		status = c.status;
+	} else if (c.is_new) {
+		forget_catalogue(c.db_path);
 	}
 	/* Everything acknowledged is on the disk. Closing the catalogue copies the log
 	 * back; the sockets end with the process, which NNG 1.5 survives best. */

@@ -268,7 +268,7 @@ class Report(Folder):
 
     def test_text_puts_findings_first_with_margin_error_and_coverage(self):
         text = call("report", self.catalogue({})).stdout
-        order = [text.index(s) for s in ("Rank 2 is slow in forward.", "margin 18.0 ms, error 400 us (soft clock bound)",
+        order = [text.index(s) for s in ("Rank 2 is slow in forward.", "margin 18.0 ms ± 400 us (soft clock bound)",
                                          "rules out: slow.global", "\nSteps\n", "\nRanks", "\nCoverage\n",
                                          "4 of 4 ranks seen, 4000 events kept, 0 lost")]
         self.assertEqual(order, sorted(order))
@@ -629,6 +629,95 @@ class WithServices(Folder):
         r = call("run", "--db", self.db, "--level", "1", "--", "sh", "-c", "echo $PYTHONPATH; echo $SYNCLINE_LEVEL",
                  env={"PYTHONPATH": "/a:/b"})
         self.assertEqual(r.stdout.split(), [os.path.join(BUILD, "agent", "python") + ":/a:/b", "1"])
+
+
+class WithACollectorOfSomebodyElse(Folder):
+    """`run --collector`: what it refuses or misses is said, and kept for later."""
+
+    def setUp(self):
+        super().setUp()
+        self.tokens = {}
+        for name in ("sesame", "wrong"):
+            self.tokens[name] = os.path.join(self.dir, name)
+            with open(self.tokens[name], "w", encoding="ascii") as f:
+                f.write(name + "\n")
+
+    def collector(self, *options, listen="tcp://127.0.0.1:0"):
+        ready, write = os.pipe()
+        p = subprocess.Popen([os.path.join(BUILD, "syncline-collector"), "--db", self.db, "--listen", listen,
+                              "--http", "127.0.0.1:0", "--ready-fd", str(write), *options], pass_fds=[write],
+                             env=environment(), stderr=subprocess.DEVNULL)
+        self.addCleanup(p.wait, 30)
+        self.addCleanup(p.terminate)
+        os.close(write)
+        with os.fdopen(ready, encoding="ascii") as f:
+            self.url = json.loads(f.readline())["listen"]
+        return p
+
+    def run_writer(self, url, *options, events=2000):
+        writer = os.path.join(BUILD, "tests", "system", "probe_writer")
+        r = call("run", "--collector", url, *options, "--", writer, "1", str(events), "2000",
+                 env={"TMPDIR": self.dir, "RANK": "0"})
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual(json.loads(r.stdout)["written"], events)
+        return r
+
+    def n_events(self):
+        with sqlite3.connect(f"file:{self.db}?mode=ro", uri=True) as db:
+            return db.execute("select coalesce(sum(n_events), 0) from raw_chunk").fetchone()[0]
+
+    def ship(self, said):
+        """The command that was shown, as it was shown."""
+        words = said[said.index("syncline-agent --collector"):].splitlines()[0].split()
+        words[0] = os.path.join(BUILD, "syncline-agent")
+        r = subprocess.run([*words, "--dir", self.dir], env=environment(), capture_output=True, text=True, timeout=60)
+        self.assertEqual(r.returncode, 0, r.stderr)
+
+    def test_what_came_while_no_collector_was_there_is_shipped_later(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            url = "tcp://127.0.0.1:%d" % s.getsockname()[1]
+        said = self.run_writer(url).stderr
+        self.assertIn(f"the collector {url} has not got all of the data", said)
+        self.assertNotIn("the data is at", said)
+        collector = self.collector(listen=url)
+        self.ship(said)
+        collector.terminate()
+        self.assertEqual(collector.wait(30), 0)
+        self.assertEqual(self.n_events(), 2000)
+
+    def test_a_wrong_or_missing_token_is_said_with_what_to_do_and_keeps_what_there_is(self):
+        self.collector("--token-file", self.tokens["sesame"])
+        for options, cause in ((("--token-file", self.tokens["wrong"]), "token is wrong"), ((), "wants a token")):
+            said = self.run_writer(self.url, "--run", "job", *options).stderr
+            self.assertIn(cause, said)
+            self.assertIn("--token-file", said)
+            self.assertIn("The job goes on untraced", said)
+            self.assertIn("has not got all of the data", said)
+            kept = said[said.index("is kept in ") + len("is kept in "):].split()[0].rstrip(".")
+            self.assertTrue(os.listdir(kept))
+        self.assertIn("the data is at the collector",
+                      self.run_writer(self.url, "--run", "job", "--token-file", self.tokens["sesame"]).stderr)
+
+    def test_another_run_is_refused_with_what_to_do(self):
+        self.collector("--run", "first")
+        said = self.run_writer(self.url, "--run", "second").stderr
+        self.assertIn("keeps run first", said)
+        self.assertIn("another --db", said)
+        self.assertIn("has not got all of the data", said)
+
+    def test_the_level_of_the_job_is_kept_where_the_collector_has_no_opinion(self):
+        self.collector("--run", "job")
+        self.assertEqual(json.loads(self.run_writer(self.url, "--run", "job", "--level", "1").stdout)["level"], 1)
+
+    def test_the_collectors_level_wins(self):
+        self.collector("--run", "job", "--level", "3")
+        self.assertEqual(json.loads(self.run_writer(self.url, "--run", "job", "--level", "1").stdout)["level"], 3)
+
+    def test_a_run_of_its_own_collector_keeps_its_level(self):
+        r = call("run", "--db", self.db, "--level", "1", "--", os.path.join(BUILD, "tests", "system", "probe_writer"),
+                 "1", "2000", "2000")
+        self.assertEqual(json.loads(r.stdout)["level"], 1)
 
 
 class Doctor(unittest.TestCase):

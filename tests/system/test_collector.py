@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -174,11 +175,42 @@ def test_a_wrong_token_run_or_protocol_is_refused_with_a_sentence(folder):
     assert rows(c.db, "SELECT count(*) FROM log WHERE kind = 'notice' AND text LIKE '%token%'") == [(2,)]
 
 
+def sp_message(url, body, declared=None):
+    """What the collector answers to one message in NNG's own framing; b"" = it hung up."""
+    host, port = url[len("tcp://"):].split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as s:
+        s.sendall(b"\0SP\0" + struct.pack(">HH", 0x30, 0))  # REQ
+        assert s.recv(8, socket.MSG_WAITALL)[:4] == b"\0SP\0"
+        data = struct.pack(">I", 0x80000001) + body
+        s.sendall(struct.pack(">Q", declared or len(data)) + data)
+        return s.recv(4096)
+
+
+def test_malformed_messages_are_answered_with_a_sentence_and_hinder_nobody(folder):
+    c = Collector(folder)
+    data_url = "tcp://127.0.0.1:%d" % (int(c.url.split(":")[-1]) + 1)
+    p = load(c.url, "--log", os.path.join(folder, "acked"), "--seconds", "2", "--rate", "50")
+    for url in c.url, data_url:
+        for body in b"", b"garbage", b"\x81\xa1t\x01", b"\xdf\xff\xff\xff\xff", b"\x91" * 60000:
+            assert b"The message cannot be read" in sp_message(url, body), body
+        assert sp_message(url, b"x", declared=1 << 40) == b""
+        with socket.create_connection(("127.0.0.1", int(url.split(":")[-1])), timeout=10) as s:
+            s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            s.recv(8, socket.MSG_WAITALL)
+            assert s.recv(1) == b""
+    status, r = result(p)
+    assert status == 0 and r["failed"] == 0, r
+    assert c.stop() == 0
+    assert "syncline-agent of this release" in c.said(), c.said()
+    check_whole(c.db, os.path.join(folder, "acked"))
+
+
 def test_two_jobs_under_one_run_id_are_told_apart(folder):
     c = Collector(folder, run="job")
     log = os.path.join(folder, "acked")
-    p = load(c.url, "--log", log, "--seconds", "1.5", "--rate", "50")
-    time.sleep(0.7)
+    p = load(c.url, "--log", log, "--seconds", "4", "--rate", "50")
+    while not rows(c.db, "SELECT 1 FROM raw_process LIMIT 1"):
+        time.sleep(0.05)
     code, why = refused(c, "--ranks", "1:1", "--world", "2", "--id", "9", "--host", "other")
     assert code == 4 and "Rank 1" in why and "two jobs" in why, why
     status, r = result(p)
@@ -198,8 +230,8 @@ def test_a_world_size_that_disagrees_is_said_and_nothing_is_lost(folder):
     assert rows(c.db, "SELECT count(DISTINCT process_id) FROM raw_chunk") == [(4,)]
 
 
-def fails(status, *words, argv):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("SYNCLINE_")}
+def fails(status, *words, argv, env=None):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SYNCLINE_")} | (env or {})
     p = subprocess.run([COLLECTOR, *argv], stderr=subprocess.PIPE, text=True, timeout=20, env=env)
     assert p.returncode == status, (p.returncode, p.stderr)
     for word in words:
@@ -227,12 +259,18 @@ def test_every_wrong_start_names_cause_and_next_step(folder):
     with open(text, "w") as f:
         f.write("my notes\n" * 100)
     fails(3, "not a syncline catalogue", argv=["--db", text, *other])
+    fails(2, "no address to listen on", argv=["--db", db, "--listen", "nonsense", "--http", "127.0.0.1:0"])
+    fails(2, "not ADDRESS:PORT", argv=["--db", db, "--listen", "tcp://127.0.0.1:0", "--http", "nonsense"])
+    fails(2, "SYNCLINE_RUN", argv=["--db", db, *other], env={"SYNCLINE_RUN": "x" * 65})
+    fails(3, "token file", "visible", argv=["--db", db, *other], env={"SYNCLINE_TOKEN_FILE": "/dev/null"})
     taken = socket.create_server(("127.0.0.1", 0))
     port = taken.getsockname()[1]
     fails(3, "in use", "--listen", argv=["--db", db, "--listen", "tcp://127.0.0.1:%d" % port, "--http",
                                           "127.0.0.1:0"])
     fails(3, "in use", argv=["--db", db, "--listen", "tcp://127.0.0.1:0", "--http", "127.0.0.1:%d" % port])
     taken.close()
+    # What did not start leaves no file that would be in the way of the next start.
+    assert sorted(os.listdir(folder)) == ["foreign.db", "notes.txt"], os.listdir(folder)
     fails(3, "not there", argv=["--read-only", "--db", os.path.join(folder, "none.db"), "--http",
                                 "127.0.0.1:0"])
 
