@@ -34,33 +34,35 @@ static void compare_peers(struct steps *s, struct fact_rank_step *rows, size_t n
 	}
 }
 
-int steps_tell(struct steps *s, struct step *st)
+/* Room for a row of each rank. */
+static int make_rows(struct steps *s, size_t n)
 {
 	struct fact_rank_step *rows;
-	struct fact_step *f;
-	int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN, begin_err_ns = 0, end_err_ns = 0;
-	bool again = st->told;
-	size_t n = 0;
-	int r;
 
-	st->told = true;
-	st->changed = false;
-	st->told_now_ns = s->now_ns;
-	if (s->n_rows_alloc < st->n_ranks) {
-		rows = realloc(s->rows, st->n_ranks * sizeof *rows);
-		if (!rows)
-			return -ENOMEM;
-		s->rows = rows;
-		free(s->selves);
-		s->selves = malloc(st->n_ranks * sizeof *s->selves);
-		s->n_rows_alloc = s->selves ? st->n_ranks : 0;
-		if (!s->selves)
-			return -ENOMEM;
-	}
-	rows = s->rows;
+	if (s->n_rows_alloc >= n)
+		return 0;
+	rows = realloc(s->rows, n * sizeof *rows);
+	if (!rows)
+		return -ENOMEM;
+	s->rows = rows;
+	free(s->selves);
+	s->selves = malloc(n * sizeof *s->selves);
+	s->n_rows_alloc = s->selves ? n : 0;
+	return s->selves ? 0 : -ENOMEM;
+}
+
+/* The ranks that ended it, each with its buckets, and the step's own time from
+ * the earliest begin to the latest end. */
+static int tell_ranks(struct steps *s, const struct step *st, struct fact_step *ret, size_t *ret_n)
+{
+	int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN, begin_err_ns = 0, end_err_ns = 0;
+	struct fact_rank_step *rows = s->rows;
+	size_t n = 0;
+
 	for (uint32_t i = 0; i < st->n_ranks; i++) {
 		const struct rank_step *rs = &st->ranks[i];
 		int64_t to;
+		int r;
 
 		if (rs->begin_ns == FACT_NONE || rs->end_ns == FACT_NONE)
 			continue;
@@ -80,48 +82,78 @@ int steps_tell(struct steps *s, struct step *st)
 		}
 		n++;
 	}
+	*ret_n = n;
 	if (n == 0)
 		return 0;
-	compare_peers(s, rows, n);
+	*ret = (struct fact_step){ .step = st->step,
+				   .begin_ns = begin_ns,
+				   .dur_ns = end_ns - begin_ns,
+				   .n_ranks = (uint32_t)n,
+				   .slowest_rank = -1,
+				   .complete = n >= s->world_size };
+	if (n == 1 || s->roster->n_hosts == 1)
+		ret->dur_err_ns = 2 * rows[0].dur_err_ns;
+	else if (begin_err_ns == CLOCK_UNBOUNDED || end_err_ns == CLOCK_UNBOUNDED)
+		ret->dur_err_ns = CLOCK_UNBOUNDED;
+	else
+		ret->dur_err_ns = begin_err_ns + end_err_ns;
+	return 0;
+}
+
+/* The one whose own work took longest, if that is more than the clocks' error. */
+static int32_t slowest_of(const struct steps *s, const struct fact_rank_step *rows, size_t n)
+{
+	const struct fact_rank_step *a, *b;
+
+	if (n < 2)
+		return -1;
+	a = &rows[s->selves[n - 1].row];
+	b = &rows[s->selves[n - 2].row];
+	return a->self_ns - b->self_ns > a->dur_err_ns + b->dur_err_ns ? a->rank : -1;
+}
+
+static void note_complete(struct steps *s, uint32_t step)
+{
+	if (!s->any_complete || step < s->first_complete)
+		s->first_complete = step;
+	if (!s->any_complete || step > s->last_complete)
+		s->last_complete = step;
+	s->any_complete = true;
+}
+
+int steps_tell(struct steps *s, struct step *st)
+{
+	struct fact_step *f, step;
+	bool again = st->told;
+	size_t n;
+	int r;
+
+	st->told = true;
+	st->changed = false;
+	st->told_now_ns = s->now_ns;
+	r = make_rows(s, st->n_ranks);
+	if (r == 0)
+		r = tell_ranks(s, st, &step, &n);
+	if (r < 0 || n == 0)
+		return r;
+	compare_peers(s, s->rows, n);
+	step.slowest_rank = slowest_of(s, s->rows, n);
 
 	for (size_t i = 0; i < n; i++) {
 		struct fact_rank_step *row = FACTS_PUSH(s->facts, rank_steps);
 
 		if (!row)
 			return -ENOMEM;
-		*row = rows[i];
+		*row = s->rows[i];
 	}
 	f = FACTS_PUSH(s->facts, steps);
 	if (!f)
 		return -ENOMEM;
-	*f = (struct fact_step){ .step = st->step,
-				 .begin_ns = begin_ns,
-				 .dur_ns = end_ns - begin_ns,
-				 .n_ranks = (uint32_t)n,
-				 .slowest_rank = -1,
-				 .complete = n >= s->world_size };
-	if (n == 1 || s->roster->n_hosts == 1)
-		f->dur_err_ns = 2 * rows[0].dur_err_ns;
-	else if (begin_err_ns == CLOCK_UNBOUNDED || end_err_ns == CLOCK_UNBOUNDED)
-		f->dur_err_ns = CLOCK_UNBOUNDED;
-	else
-		f->dur_err_ns = begin_err_ns + end_err_ns;
-	if (n > 1) {
-		const struct fact_rank_step *a = &rows[s->selves[n - 1].row];
-		const struct fact_rank_step *b = &rows[s->selves[n - 2].row];
-
-		if (a->self_ns - b->self_ns > a->dur_err_ns + b->dur_err_ns)
-			f->slowest_rank = a->rank;
-	}
+	*f = step;
 	st->complete = f->complete;
-	if (st->complete) {
-		if (!s->any_complete || st->step < s->first_complete)
-			s->first_complete = st->step;
-		if (!s->any_complete || st->step > s->last_complete)
-			s->last_complete = st->step;
-		s->any_complete = true;
-	}
+	if (st->complete)
+		note_complete(s, st->step);
 	if (!again)
 		s->n_told++;
-	return s->told ? s->told(s->told_arg, f, rows, n, again) : 0;
+	return s->told ? s->told(s->told_arg, f, s->rows, n, again) : 0;
 }
