@@ -174,12 +174,119 @@ bool slow_is_culprit(const struct slow_fixed_rank *s, uint32_t rank, double limi
 	return s->suspects[rank].standing;
 }
 
+/* One step over its ranks, as the test compares them. */
+struct round {
+	const double *self; /* sorted; in scratch */
+	size_t n;
+	int64_t begin_ns, end_ns;
+	double typical_ns, effect_ns;
+};
+
+/* False when there is nothing to compare in it. */
+static bool measure(struct slow_fixed_rank *s, const struct fact_rank_step *v, size_t n,
+		    struct round *ret)
+{
+	double *self = s->scratch, *dur = self + n;
+	int64_t err_ns = 0;
+
+	*ret = (struct round){ .self = self, .n = n, .begin_ns = INT64_MAX,
+			       .end_ns = INT64_MIN };
+	for (size_t i = 0; i < n; i++) {
+		self[i] = (double)v[i].self_ns;
+		dur[i] = (double)(v[i].dur_ns - v[i].eval_ns);
+		if (v[i].begin_ns < ret->begin_ns)
+			ret->begin_ns = v[i].begin_ns;
+		if (v[i].begin_ns + v[i].dur_ns > ret->end_ns)
+			ret->end_ns = v[i].begin_ns + v[i].dur_ns;
+		if (v[i].dur_err_ns > err_ns)
+			err_ns = v[i].dur_err_ns;
+	}
+	slow_sort(self, n);
+	slow_sort(dur, n);
+	ret->typical_ns = slow_median(dur, n);
+	ret->effect_ns = s->cfg.effect_ratio * ret->typical_ns;
+	if (ret->effect_ns < 2 * (double)err_ns)
+		ret->effect_ns = 2 * (double)err_ns;
+	return ret->typical_ns > 0;
+}
+
+static void keep_sample(struct slow_fixed_rank *s, const struct round *t,
+			const struct fact_rank_step *f, size_t position)
+{
+	struct sample *x = slow_sample(s, s->n_steps, (uint32_t)f->rank);
+	double mine = (double)f->self_ns;
+
+	x->self = (float)mine;
+	x->exposed = (float)f->exposed_comm_ns;
+	x->coverage = (float)f->coverage;
+	x->part[PART_INPUT] = (float)f->input_wait_ns;
+	x->part[PART_FORWARD] = (float)f->fwd_ns;
+	x->part[PART_BACKWARD] = (float)f->bwd_ns;
+	x->part[PART_OPTIMIZER] = (float)f->opt_ns;
+	x->part[PART_OTHER] = (float)(f->self_ns - f->input_wait_ns - f->fwd_ns - f->bwd_ns -
+				      f->opt_ns);
+	x->excess = (float)((mine - median_without(t->self, t->n, mine)) / t->typical_ns);
+	x->position = (float)position / (float)(t->n - 1);
+}
+
+/* The bets that the rank is slow, one a shape, and the one that it is no more. */
+static void bet(struct slow_fixed_rank *s, const struct round *t, const struct fact_rank_step *f,
+		size_t position)
+{
+	struct suspect *q = &s->suspects[f->rank];
+
+	for (unsigned k = 0; k < N_SHAPES; k++) {
+		q->sum[k] += s->table[k * t->n + position];
+		if (q->sum[k] > q->peak[k])
+			q->peak[k] = q->sum[k];
+		/* It fell to the half: that spell of slowness is over. */
+		if (q->sum[k] < q->peak[k] / 2 && !q->standing && q->peak[k] > s->passed[k])
+			s->passed[k] = q->peak[k];
+		if (q->sum[k] <= 0) {
+			q->sum[k] = q->peak[k] = 0;
+			q->start[k] = s->n_steps + 1;
+		}
+	}
+	if (q->end_sum <= 0)
+		q->end_start = s->n_steps;
+	q->end_sum -= s->table[1 * t->n + n_below(t->self, t->n, (double)f->self_ns)];
+	if (q->end_sum < 0)
+		q->end_sum = 0;
+	if (q->end_sum > END_NATS) /* healthy for long must not outweigh what comes */
+		q->end_sum = END_NATS;
+}
+
+/* Who has won enough to be looked at? */
+static int look_for_suspects(struct slow_fixed_rank *s, double limit, struct facts *facts)
+{
+	uint32_t begin = slow_window_begin(s);
+
+	for (uint32_t k = 0; k < s->n_ranks; k++) {
+		struct suspect *q = &s->suspects[k];
+		unsigned best = 0;
+		int r;
+
+		if (q->standing || s->n_steps < q->next_look)
+			continue;
+		for (unsigned m = 1; m < N_SHAPES; m++)
+			if (q->sum[m] > q->sum[best])
+				best = m;
+		if (q->sum[best] < TAU_MIN * limit || q->sum[best] < SPELLS * s->passed[best])
+			continue;
+		r = slow_judge(s, k, q->start[best] > begin ? q->start[best] : begin, q->sum[best],
+			       limit, facts);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 int slow_fixed_rank_step(struct slow_fixed_rank *s, uint32_t step, uint32_t world_size,
 			 const struct fact_rank_step *v, size_t n, struct facts *facts)
 {
 	uint32_t n_ranks = world_size, at;
-	double *self, *dur, typical_ns, effect_ns, limit;
-	int64_t begin = INT64_MAX, end = INT64_MIN, err_ns = 0;
+	struct round t;
+	double limit;
 	int r;
 
 	if (n < 2 || (s->n_steps > 0 && step <= s->last_step))
@@ -192,97 +299,28 @@ int slow_fixed_rank_step(struct slow_fixed_rank *s, uint32_t step, uint32_t worl
 		r = make_table(s, (uint32_t)n);
 	if (r < 0)
 		return r;
+	if (!measure(s, v, n, &t))
+		return 0;
 
 	at = slow_slot(s, s->n_steps);
-	self = s->scratch;
-	dur = self + n;
-	for (size_t i = 0; i < n; i++) {
-		self[i] = (double)v[i].self_ns;
-		dur[i] = (double)(v[i].dur_ns - v[i].eval_ns);
-		if (v[i].begin_ns < begin)
-			begin = v[i].begin_ns;
-		if (v[i].begin_ns + v[i].dur_ns > end)
-			end = v[i].begin_ns + v[i].dur_ns;
-		if (v[i].dur_err_ns > err_ns)
-			err_ns = v[i].dur_err_ns;
-	}
-	slow_sort(self, n);
-	slow_sort(dur, n);
-	typical_ns = slow_median(dur, n);
-	if (typical_ns <= 0)
-		return 0;
-	effect_ns = s->cfg.effect_ratio * typical_ns;
-	if (effect_ns < 2 * (double)err_ns)
-		effect_ns = 2 * (double)err_ns;
 	s->step_of[at] = step;
-	s->begin_of[at] = begin;
-	s->end_of[at] = end;
-	s->dur_of[at] = (float)typical_ns;
+	s->begin_of[at] = t.begin_ns;
+	s->end_of[at] = t.end_ns;
+	s->dur_of[at] = (float)t.typical_ns;
 	for (uint32_t k = 0; k < s->n_ranks; k++)
 		slow_sample(s, s->n_steps, k)->self = -1;
 
 	limit = log(N_SHAPES * (double)s->n_ranks / s->cfg.alpha) + 2 * log(s->n_steps + 2.0);
 	for (size_t i = 0; i < n; i++) {
-		const struct fact_rank_step *f = &v[i];
-		struct sample *x = slow_sample(s, s->n_steps, (uint32_t)f->rank);
-		struct suspect *q = &s->suspects[f->rank];
-		double mine = (double)f->self_ns;
-		size_t position = n_below(self, n, mine - effect_ns);
+		size_t position = n_below(t.self, n, (double)v[i].self_ns - t.effect_ns);
 
-		x->self = (float)mine;
-		x->exposed = (float)f->exposed_comm_ns;
-		x->coverage = (float)f->coverage;
-		x->part[PART_INPUT] = (float)f->input_wait_ns;
-		x->part[PART_FORWARD] = (float)f->fwd_ns;
-		x->part[PART_BACKWARD] = (float)f->bwd_ns;
-		x->part[PART_OPTIMIZER] = (float)f->opt_ns;
-		x->part[PART_OTHER] = (float)(f->self_ns - f->input_wait_ns - f->fwd_ns - f->bwd_ns -
-					      f->opt_ns);
-		x->excess = (float)((mine - median_without(self, n, mine)) / typical_ns);
-		x->position = (float)position / (float)(n - 1);
-
-		for (unsigned k = 0; k < N_SHAPES; k++) {
-			q->sum[k] += s->table[k * n + position];
-			if (q->sum[k] > q->peak[k])
-				q->peak[k] = q->sum[k];
-			/* It fell to the half: that spell of slowness is over. */
-			if (q->sum[k] < q->peak[k] / 2 && !q->standing && q->peak[k] > s->passed[k])
-				s->passed[k] = q->peak[k];
-			if (q->sum[k] <= 0) {
-				q->sum[k] = q->peak[k] = 0;
-				q->start[k] = s->n_steps + 1;
-			}
-		}
-		if (q->end_sum <= 0)
-			q->end_start = s->n_steps;
-		q->end_sum -= s->table[1 * n + n_below(self, n, mine)];
-		if (q->end_sum < 0)
-			q->end_sum = 0;
-		if (q->end_sum > END_NATS) /* healthy for long must not outweigh what comes */
-			q->end_sum = END_NATS;
+		keep_sample(s, &t, &v[i], position);
+		bet(s, &t, &v[i], position);
 	}
 	s->n_steps++;
 	s->last_step = step;
-
-	for (uint32_t k = 0; k < s->n_ranks; k++) {
-		struct suspect *q = &s->suspects[k];
-		unsigned best = 0;
-
-		if (q->standing || s->n_steps < q->next_look)
-			continue;
-		for (unsigned m = 1; m < N_SHAPES; m++)
-			if (q->sum[m] > q->sum[best])
-				best = m;
-		if (q->sum[best] < TAU_MIN * limit || q->sum[best] < SPELLS * s->passed[best])
-			continue;
-		r = slow_judge(s, k,
-			       q->start[best] > slow_window_begin(s) ? q->start[best]
-								     : slow_window_begin(s),
-			       q->sum[best], limit, facts);
-		if (r < 0)
-			return r;
-	}
-	return slow_review(s, facts);
+	r = look_for_suspects(s, limit, facts);
+	return r < 0 ? r : slow_review(s, facts);
 }
 
 int slow_fixed_rank_finish(struct slow_fixed_rank *s, struct facts *facts)

@@ -157,22 +157,15 @@ static bool interval(struct slow_fixed_rank *s, uint32_t rank, uint32_t from, do
 	return true;
 }
 
-bool slow_look(struct slow_fixed_rank *s, uint32_t rank, uint32_t near, double limit,
-	       struct look *ret)
+/* The levels of the others since the onset; whoever is suspect is none of them. */
+static void look_at_others(struct slow_fixed_rank *s, uint32_t rank, double limit,
+			   struct look *ret)
 {
-	uint32_t from, n = 0, n_incomplete = 0;
-	double *dur, *added, *waited, *ratio, mid, low, high;
+	double mid, low, high;
 
-	*ret = (struct look){ .onset = find_onset(s, rank, near), .other = -DBL_MAX,
-			      .other_high = -DBL_MAX };
-	from = ret->onset;
-	ret->n = s->n_steps - from;
-	ret->tau = find_tau(s, rank, from, limit);
-	if (!interval(s, rank, from, ret->tau, &ret->low, &ret->excess, &ret->high))
-		return false;
 	for (uint32_t r = 0; r < s->n_ranks; r++) {
 		if (r == rank || slow_is_culprit(s, r, limit) ||
-		    !interval(s, r, from, ret->tau, &low, &mid, &high))
+		    !interval(s, r, ret->onset, ret->tau, &low, &mid, &high))
 			continue;
 		ret->n_peers++;
 		if (mid > ret->other)
@@ -180,12 +173,15 @@ bool slow_look(struct slow_fixed_rank *s, uint32_t rank, uint32_t near, double l
 		if (high > ret->other_high)
 			ret->other_high = high;
 	}
+}
 
-	dur = s->scratch;
-	added = dur + s->n_window;
-	waited = added + s->n_window;
-	ratio = waited + s->n_window;
-	for (uint32_t c = from; c < s->n_steps; c++) {
+/* How long the steps are, and what the rank adds to them. */
+static void look_at_times(struct slow_fixed_rank *s, uint32_t rank, struct look *ret)
+{
+	double *dur = s->scratch, *added = dur + s->n_window, *ratio = added + s->n_window;
+	uint32_t n = 0, n_incomplete = 0;
+
+	for (uint32_t c = ret->onset; c < s->n_steps; c++) {
 		const struct sample *x = slow_sample(s, c, rank);
 		double d = s->dur_of[slow_slot(s, c)];
 
@@ -206,9 +202,15 @@ bool slow_look(struct slow_fixed_rank *s, uint32_t rank, uint32_t near, double l
 	ret->step_ns = slow_median(dur, n);
 	ret->added_ns = slow_median(added, n);
 	ret->self_ratio = slow_median(ratio, n);
+}
 
-	/* What the others wait more than the rank itself. */
-	n = 0;
+/* The median over the steps of a value of the rank's samples less the others' mean. */
+static double less_others(struct slow_fixed_rank *s, uint32_t rank, uint32_t from,
+			  double (*value)(const struct sample *x, unsigned what), unsigned what)
+{
+	double *v = s->scratch;
+	uint32_t n = 0;
+
 	for (uint32_t c = from; c < s->n_steps; c++) {
 		const struct sample *x = slow_sample(s, c, rank);
 		double sum = 0;
@@ -218,35 +220,42 @@ bool slow_look(struct slow_fixed_rank *s, uint32_t rank, uint32_t near, double l
 			continue;
 		for (uint32_t r = 0; r < s->n_ranks; r++)
 			if (r != rank && slow_sample(s, c, r)->self >= 0) {
-				sum += slow_sample(s, c, r)->exposed;
+				sum += value(slow_sample(s, c, r), what);
 				n_others++;
 			}
 		if (n_others)
-			waited[n++] = sum / n_others - x->exposed;
+			v[n++] = value(x, what) - sum / n_others;
 	}
-	slow_sort(waited, n);
-	ret->wait_ns = n ? slow_median(waited, n) : 0;
+	slow_sort(v, n);
+	return n ? slow_median(v, n) : 0;
+}
+
+static double exposed_of(const struct sample *x, unsigned what)
+{
+	(void)what;
+	return x->exposed;
+}
+
+static double part_of(const struct sample *x, unsigned what)
+{
+	return x->part[what];
+}
+
+bool slow_look(struct slow_fixed_rank *s, uint32_t rank, uint32_t near, double limit,
+	       struct look *ret)
+{
+	*ret = (struct look){ .onset = find_onset(s, rank, near), .other = -DBL_MAX,
+			      .other_high = -DBL_MAX };
+	ret->n = s->n_steps - ret->onset;
+	ret->tau = find_tau(s, rank, ret->onset, limit);
+	if (!interval(s, rank, ret->onset, ret->tau, &ret->low, &ret->excess, &ret->high))
+		return false;
+	look_at_others(s, rank, limit, ret);
+	look_at_times(s, rank, ret);
+	/* What the others wait more than the rank itself. */
+	ret->wait_ns = -less_others(s, rank, ret->onset, exposed_of, 0);
 	ret->cost_share = ret->added_ns > 0 ? ret->wait_ns / ret->added_ns : 0;
-
-	for (unsigned p = 0; p < N_PARTS; p++) {
-		uint32_t m = 0;
-
-		for (uint32_t c = from; c < s->n_steps; c++) {
-			double sum = 0;
-			uint32_t n_others = 0;
-
-			if (slow_sample(s, c, rank)->self < 0)
-				continue;
-			for (uint32_t r = 0; r < s->n_ranks; r++)
-				if (r != rank && slow_sample(s, c, r)->self >= 0) {
-					sum += slow_sample(s, c, r)->part[p];
-					n_others++;
-				}
-			if (n_others)
-				dur[m++] = slow_sample(s, c, rank)->part[p] - sum / n_others;
-		}
-		slow_sort(dur, m);
-		ret->part_ns[p] = m ? slow_median(dur, m) : 0;
-	}
+	for (unsigned p = 0; p < N_PARTS; p++)
+		ret->part_ns[p] = less_others(s, rank, ret->onset, part_of, p);
 	return true;
 }
