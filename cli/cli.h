@@ -14,7 +14,7 @@
 enum cli_exit {
 	EXIT_FINE = 0,
 	EXIT_FINDING = 1,    /* a finding above notice stands */
-	EXIT_USAGE = 2,      /* wrong use, also a refused or wrong SQL statement */
+	EXIT_USAGE = 2,	     /* wrong use, also a refused or wrong SQL statement */
 	EXIT_UNREACHED = 3,  /* could not reach, open or read */
 	EXIT_TOO_CLOSE = 4,  /* the evidence lies inside the error */
 	EXIT_INCOMPLETE = 5, /* data is missing and nothing was found */

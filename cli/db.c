@@ -134,10 +134,11 @@ enum db_outcome db_open(struct db *ret, const char *path)
 	case SQLITE_CANTOPEN:
 	case SQLITE_READONLY:
 		if (d->live_wal)
-			return fail(d, DB_NEEDS_WAL,
-				    "%s has a write-ahead log that cannot be used in this folder. Copy "
-				    "it with %s-wal into a folder of yours and read it there",
-				    path, path);
+			return fail(
+				d, DB_NEEDS_WAL,
+				"%s has a write-ahead log that cannot be used in this folder. Copy "
+				"it with %s-wal into a folder of yours and read it there",
+				path, path);
 		/* fall through */
 	default:
 		return fail(d, DB_UNREADABLE, "cannot read %s: %s (SQLite code %d)", path,
@@ -151,12 +152,14 @@ enum db_outcome db_open(struct db *ret, const char *path)
 		return fail(d, DB_UNREADABLE, "cannot read %s: %s", path,
 			    sqlite3_errmsg(d->handle));
 	if (n != 3)
-		return fail(d, DB_FOREIGN, "%s is a SQLite database, but not one of syncline's", path);
+		return fail(d, DB_FOREIGN, "%s is a SQLite database, but not one of syncline's",
+			    path);
 	if (version > SQL_N_MIGRATIONS)
-		return fail(d, DB_NEWER,
-			    "%s has schema %lld, this build knows up to %d: it was written by a newer "
-			    "release. Read it with that one",
-			    path, (long long)version, SQL_N_MIGRATIONS);
+		return fail(
+			d, DB_NEWER,
+			"%s has schema %lld, this build knows up to %d: it was written by a newer "
+			"release. Read it with that one",
+			path, (long long)version, SQL_N_MIGRATIONS);
 	rc = number(d->handle, sql_report_n_known_views, &n);
 	if (rc != SQLITE_OK || n != 3)
 		return fail(d, DB_UNFINISHED,

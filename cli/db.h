@@ -12,13 +12,13 @@
 
 enum db_outcome {
 	DB_OK = 0,
-	DB_MISSING,        /* no such file */
-	DB_UNREADABLE,     /* permissions, a folder, an I/O error */
+	DB_MISSING,	   /* no such file */
+	DB_UNREADABLE,	   /* permissions, a folder, an I/O error */
 	DB_NOT_A_DATABASE, /* the bytes are not SQLite's */
-	DB_FOREIGN,        /* a SQLite database, but none of ours */
-	DB_NEWER,          /* written by a newer release */
-	DB_UNFINISHED,     /* ours, but its tables are not there yet */
-	DB_NEEDS_WAL,      /* has a write-ahead log that cannot be used where it lies */
+	DB_FOREIGN,	   /* a SQLite database, but none of ours */
+	DB_NEWER,	   /* written by a newer release */
+	DB_UNFINISHED,	   /* ours, but its tables are not there yet */
+	DB_NEEDS_WAL,	   /* has a write-ahead log that cannot be used where it lies */
 };
 
 struct db {

@@ -33,7 +33,7 @@ struct demo_options {
 /* A demo's database may be made anew, anybody else's may not. */
 static bool make_room(const char *path)
 {
-	static const char *const tails[] = { "", "-wal", "-shm" };
+	static const char *const tails[] = {"", "-wal", "-shm"};
 	const char *id;
 	struct stat st;
 	struct db d;
@@ -85,7 +85,8 @@ static const char *compare(const json_t *report, bool healthy, char *buf, size_t
 	size_t i, n = 0;
 	json_t *v;
 
-	json_array_foreach(json_object_get(report, "verdicts"), i, v) {
+	json_array_foreach(json_object_get(report, "verdicts"), i, v)
+	{
 		if (is(v, "severity", "notice"))
 			continue;
 		found = found ? found : v;
@@ -111,8 +112,9 @@ static const char *compare(const json_t *report, bool healthy, char *buf, size_t
 		return "the finding names other ranks";
 	first = json_integer_value(json_object_get(found, "first_step"));
 	if (first < SLOW_FROM || first > SLOW_FROM + LATEST_ONSET) {
-		snprintf(buf, n_buf, "the finding begins at step %" PRId64 ", the slowness at step %d",
-			 first, SLOW_FROM);
+		snprintf(buf, n_buf,
+			 "the finding begins at step %" PRId64 ", the slowness at step %d", first,
+			 SLOW_FROM);
 		return buf;
 	}
 	return NULL;
@@ -141,7 +143,8 @@ static int judge(const struct demo_options *o, const char *path)
 	if (o->healthy)
 		printf("\nPlanted: nothing.\n");
 	else
-		printf("\nPlanted: rank %d computes %d ms more in each forward pass from step %d on.\n",
+		printf("\nPlanted: rank %d computes %d ms more in each forward pass from step %d "
+		       "on.\n",
 		       SLOW_RANK, SLOW_MS, SLOW_FROM);
 	wrong = compare(report, o->healthy, buf, sizeof buf);
 	style = wrong ? STYLE_BAD : STYLE_GOOD;
@@ -158,11 +161,11 @@ static int judge(const struct demo_options *o, const char *path)
 /* The finished run at the address where it was live, so that an open page goes on. */
 static void serve(const struct paths *p, const char *path, const char *http)
 {
-	const char *words[] = { p->collector, "--read-only", "--db", path, "--http", http, NULL };
+	const char *words[] = {p->collector, "--read-only", "--db", path, "--http", http, NULL};
 	struct launch_result result;
 
 	cli_say("serving http://%s/ until Ctrl-C", http);
-	launch_run(&(struct launch_spec){ .argv = (char *const *)words, .tick_ms = 1000 }, &result);
+	launch_run(&(struct launch_spec){.argv = (char *const *)words, .tick_ms = 1000}, &result);
 	if (!result.interrupted)
 		cli_say("the server ended with status %d", result.status);
 }
@@ -192,7 +195,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->seconds = cli_number(state, "--seconds", arg, 5, 3600);
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "takes no argument, got '%s'. A job of your own: syncline run -- …", arg);
+		argp_error(state,
+			   "takes no argument, got '%s'. A job of your own: syncline run -- …",
+			   arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -202,27 +207,35 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_demo(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{ "db", 'd', "FILE", 0, "database to write (syncline-demo-TIME.db here); an earlier demo's is replaced", 0 },
-		{ "http", 'a', "ADDR:PORT", 0, "where the dashboard is served (a free port on 127.0.0.1)", 0 },
-		{ "seconds", KEY_SECONDS, "N", 0, "how long to train (50)", 0 },
-		{ "serve", KEY_SERVE, 0, 0, "keep serving the dashboard after the training, until Ctrl-C", 0 },
-		{ "healthy", KEY_HEALTHY, 0, 0, "plant nothing and expect silence", 0 },
-		{ 0 },
+		{"db", 'd', "FILE", 0,
+		 "database to write (syncline-demo-TIME.db here); an earlier demo's is replaced",
+		 0},
+		{"http", 'a', "ADDR:PORT", 0,
+		 "where the dashboard is served (a free port on 127.0.0.1)", 0},
+		{"seconds", KEY_SECONDS, "N", 0, "how long to train (50)", 0},
+		{"serve", KEY_SERVE, 0, 0,
+		 "keep serving the dashboard after the training, until Ctrl-C", 0},
+		{"healthy", KEY_HEALTHY, 0, 0, "plant nothing and expect silence", 0},
+		{0},
 	};
-	static const struct argp_child children[] = { { &cli_color_argp, 0, 0, 0 }, { 0 } };
-	static const struct argp argp = {
-		options, parse, "",
-		"Train a real model with PyTorch DDP, four ranks on this CPU, one of them slow from a "
-		"step on, and see whether it is found.\v"
-		"Exit status: 0 when exactly the planted rank is named, 1 when not, 3 when it could "
-		"not be tried.\n\n"
-		"Examples:\n"
-		"  syncline demo\n"
-		"  syncline demo --healthy --seconds 30\n"
-		"  syncline demo --db demo.db --serve\n",
-		children, 0, 0
-	};
-	struct demo_options o = { .seconds = 50 };
+	static const struct argp_child children[] = {{&cli_color_argp, 0, 0, 0}, {0}};
+	static const struct argp argp = {options,
+					 parse,
+					 "",
+					 "Train a real model with PyTorch DDP, four ranks on this "
+					 "CPU, one of them slow from a "
+					 "step on, and see whether it is found.\v"
+					 "Exit status: 0 when exactly the planted rank is named, 1 "
+					 "when not, 3 when it could "
+					 "not be tried.\n\n"
+					 "Examples:\n"
+					 "  syncline demo\n"
+					 "  syncline demo --healthy --seconds 30\n"
+					 "  syncline demo --db demo.db --serve\n",
+					 children,
+					 0,
+					 0};
+	struct demo_options o = {.seconds = 50};
 	char id[64], db[128], seconds[16], rank[16], from[16], ms[16], every[16];
 	struct run_outcome outcome;
 	struct paths paths;
@@ -247,7 +260,8 @@ int cmd_demo(int argc, char **argv)
 	}
 	words[n++] = run_python(&has_torch);
 	if (!has_torch) {
-		cli_say("no Python with torch here. On Debian: apt-get install python3-torch, or set "
+		cli_say("no Python with torch here. On Debian: apt-get install python3-torch, or "
+			"set "
 			"SYNCLINE_PYTHON");
 		return EXIT_UNREACHED;
 	}
@@ -271,16 +285,18 @@ int cmd_demo(int argc, char **argv)
 	words[n] = NULL;
 
 	r = run_job(&paths,
-		    &(struct run_plan){ .services = { .db = o.db, .http = o.http, .run_id = id, .level = 2 },
-					.argv = (char *const *)words,
-					.n_ranks = DEMO_RANKS },
+		    &(struct run_plan){
+			    .services = {.db = o.db, .http = o.http, .run_id = id, .level = 2},
+			    .argv = (char *const *)words,
+			    .n_ranks = DEMO_RANKS},
 		    &outcome);
 	if (r != 0) {
 		cli_say("cannot start the training: %s", strerror(-r));
 		return EXIT_UNREACHED;
 	}
 	if (!outcome.traced || !outcome.has_db) {
-		cli_say("the training was not traced, so there is no verdict. Try: syncline doctor");
+		cli_say("the training was not traced, so there is no verdict. Try: syncline "
+			"doctor");
 		return EXIT_UNREACHED;
 	}
 	status = judge(&o, o.db);

@@ -34,7 +34,7 @@
 #define REACH_S 3
 
 enum level_of { CHECK_OK, CHECK_WARN, CHECK_FAIL };
-static const char *const level_names[] = { "ok", "warn", "fail" };
+static const char *const level_names[] = {"ok", "warn", "fail"};
 
 struct doctor {
 	json_t *checks;
@@ -118,14 +118,15 @@ static void check_clock(struct doctor *d)
 	__asm__ volatile("" : : "r"(sum));
 	if (fast)
 		add(d, "clock", CHECK_OK, NULL,
-		    "the kernel uses %s: the probe reads it itself, %.0f ns a read (the system call "
+		    "the kernel uses %s: the probe reads it itself, %.0f ns a read (the system "
+		    "call "
 		    "takes %.0f ns)",
 		    source, (double)(t1 - t0) / N, (double)(t2 - t1) / N);
 	else
 		add(d, "clock", CHECK_WARN,
 		    "a machine whose clock source is tsc makes the probe cheaper",
-		    "the kernel uses %s: the probe asks CLOCK_MONOTONIC_RAW, %.0f ns a read", source,
-		    (double)(t2 - t1) / N);
+		    "the kernel uses %s: the probe asks CLOCK_MONOTONIC_RAW, %.0f ns a read",
+		    source, (double)(t2 - t1) / N);
 }
 
 /* ---- places ---- */
@@ -142,8 +143,9 @@ static void check_shared_dir(struct doctor *d)
 	if (!dir || !*dir)
 		dir = "/dev/shm";
 	if (stat(dir, &st) != 0) {
-		add(d, "shared memory", CHECK_FAIL, "make the folder or name another in SYNCLINE_DIR",
-		    "%s: %s", dir, strerror(errno));
+		add(d, "shared memory", CHECK_FAIL,
+		    "make the folder or name another in SYNCLINE_DIR", "%s: %s", dir,
+		    strerror(errno));
 		return;
 	}
 	snprintf(path, sizeof path, "%s/syncline-doctor-XXXXXX", dir);
@@ -161,14 +163,16 @@ static void check_shared_dir(struct doctor *d)
 	free_mib = (double)v.f_bavail * (double)v.f_frsize / MIB;
 	/* A rank takes 8 MiB at most and never more than a tenth of what is free. */
 	if (free_mib < 2.5)
-		add(d, "shared memory", CHECK_FAIL, "free some, or give the container more (--shm-size)",
+		add(d, "shared memory", CHECK_FAIL,
+		    "free some, or give the container more (--shm-size)",
 		    "%s has %.1f MiB free: the probe stays off below 2.5", dir, free_mib);
 	else if (free_mib < 640)
 		add(d, "shared memory", CHECK_WARN, "give the container more (--shm-size)",
-		    "%s has %.0f MiB free: rings are smaller and may overflow in a burst (counted)", dir,
-		    free_mib);
+		    "%s has %.0f MiB free: rings are smaller and may overflow in a burst (counted)",
+		    dir, free_mib);
 	else
-		add(d, "shared memory", CHECK_OK, NULL, "%s is writable, %.0f MiB free", dir, free_mib);
+		add(d, "shared memory", CHECK_OK, NULL, "%s is writable, %.0f MiB free", dir,
+		    free_mib);
 }
 
 static void check_disk(struct doctor *d)
@@ -177,8 +181,8 @@ static void check_disk(struct doctor *d)
 	double free_mib;
 
 	if (statvfs(".", &v) != 0) {
-		add(d, "disk", CHECK_WARN, "name a database with --db", "cannot ask about this folder: %s",
-		    strerror(errno));
+		add(d, "disk", CHECK_WARN, "name a database with --db",
+		    "cannot ask about this folder: %s", strerror(errno));
 		return;
 	}
 	free_mib = (double)v.f_bavail * (double)v.f_frsize / MIB;
@@ -187,7 +191,8 @@ static void check_disk(struct doctor *d)
 		    "this folder cannot be written: %s", strerror(errno));
 	else
 		add(d, "disk", free_mib < 1024 ? CHECK_WARN : CHECK_OK,
-		    free_mib < 1024 ? "a long run needs more: name a database elsewhere with --db" : NULL,
+		    free_mib < 1024 ? "a long run needs more: name a database elsewhere with --db"
+				    : NULL,
 		    "%.0f MiB free for the database here", free_mib);
 }
 
@@ -197,18 +202,18 @@ static void check_parts(struct doctor *d, const struct paths *p)
 		const char *name, *path;
 		int mode;
 	} parts[] = {
-		{ "agent", p->agent, X_OK },
-		{ "collector", p->collector, X_OK },
-		{ "probe", p->probe, R_OK },
-		{ "bootstrap", p->bootstrap, R_OK },
+		{"agent", p->agent, X_OK},
+		{"collector", p->collector, X_OK},
+		{"probe", p->probe, R_OK},
+		{"bootstrap", p->bootstrap, R_OK},
 	};
 
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		if (access(parts[i].path, parts[i].mode) == 0)
 			add(d, parts[i].name, CHECK_OK, NULL, "%s", parts[i].path);
 		else
-			add(d, parts[i].name, CHECK_FAIL, "build or install all of syncline", "%s: %s",
-			    parts[i].path, strerror(errno));
+			add(d, parts[i].name, CHECK_FAIL, "build or install all of syncline",
+			    "%s: %s", parts[i].path, strerror(errno));
 	}
 }
 
@@ -272,13 +277,14 @@ static void check_python(struct doctor *d, const struct paths *p)
 		"'yes' if d.is_available() and d.is_nccl_available() else 'no'))";
 	bool has;
 	const char *python = run_python(&has);
-	char *torch[] = { (char *)python, (char *)"-c", (char *)ask_torch, NULL };
-	char *extension[] = { (char *)python, (char *)"-c",
-			      (char *)"import _syncline_probe as p; print(p.__file__)", NULL };
+	char *torch[] = {(char *)python, (char *)"-c", (char *)ask_torch, NULL};
+	char *extension[] = {(char *)python, (char *)"-c",
+			     (char *)"import _syncline_probe as p; print(p.__file__)", NULL};
 	char out[MAX_OUTPUT];
 
 	if (!has)
-		add(d, "python", CHECK_FAIL, "install PyTorch (python3-torch) or set SYNCLINE_PYTHON",
+		add(d, "python", CHECK_FAIL,
+		    "install PyTorch (python3-torch) or set SYNCLINE_PYTHON",
 		    "neither python3 of PATH nor /usr/bin/python3 has torch");
 	else if (output_of(torch, p->bootstrap, out) == 0)
 		add(d, "python", CHECK_OK, NULL, "%s %s", python, last_line(out));
@@ -288,7 +294,8 @@ static void check_python(struct doctor *d, const struct paths *p)
 	if (output_of(extension, p->bootstrap, out) == 0)
 		add(d, "extension", CHECK_OK, NULL, "%s loads %s", python, last_line(out));
 	else
-		add(d, "extension", CHECK_FAIL, "build or install all of syncline; it needs Python 3.8 or later",
+		add(d, "extension", CHECK_FAIL,
+		    "build or install all of syncline; it needs Python 3.8 or later",
 		    "%s cannot load it: %s", python, last_line(out));
 }
 
@@ -298,7 +305,7 @@ static void check_lock(struct doctor *d)
 {
 	char path[PATH_MAX];
 	const char *dir = getenv("SYNCLINE_DIR");
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
 	int fd;
 	bool ok;
 
@@ -311,8 +318,8 @@ static void check_lock(struct doctor *d)
 	close(fd);
 	add(d, "liveness", ok ? CHECK_OK : CHECK_FAIL,
 	    ok ? NULL : "use a file system with record locks (tmpfs, ext4, xfs) for SYNCLINE_DIR",
-	    ok ? "file locks work: a rank's death is seen at once, in any namespace" :
-		 "file locks do not work there: a rank's death cannot be seen");
+	    ok ? "file locks work: a rank's death is seen at once, in any namespace"
+	       : "file locks do not work there: a rank's death cannot be seen");
 }
 
 static void check_pidfd(struct doctor *d)
@@ -323,8 +330,8 @@ static void check_pidfd(struct doctor *d)
 		close(fd);
 	add(d, "pidfd", fd >= 0 ? CHECK_OK : CHECK_WARN,
 	    fd >= 0 ? NULL : "a kernel from 5.3 on, or a container profile that allows it",
-	    fd >= 0 ? "available: exit codes of ranks that share our PID namespace" :
-		      "not available: a rank's death is seen, its exit code is not");
+	    fd >= 0 ? "available: exit codes of ranks that share our PID namespace"
+		    : "not available: a rank's death is seen, its exit code is not");
 }
 
 static void check_namespaces(struct doctor *d)
@@ -332,12 +339,14 @@ static void check_namespaces(struct doctor *d)
 	struct stat st;
 
 	if (stat("/proc/self/ns/pid", &st) != 0)
-		add(d, "namespaces", CHECK_WARN, "mount /proc", "cannot be seen: %s", strerror(errno));
+		add(d, "namespaces", CHECK_WARN, "mount /proc", "cannot be seen: %s",
+		    strerror(errno));
 	else if (st.st_ino == PROC_PID_NS_INIT)
 		add(d, "namespaces", CHECK_OK, NULL, "this is the machine's own PID namespace");
 	else
 		add(d, "namespaces", CHECK_OK, NULL,
-		    "a PID namespace of its own: ranks in others are seen by their files alone, which is "
+		    "a PID namespace of its own: ranks in others are seen by their files alone, "
+		    "which is "
 		    "enough");
 }
 
@@ -376,7 +385,7 @@ static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *arg)
 
 static void check_collector(struct doctor *d, const char *url)
 {
-	static struct reach r = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false };
+	static struct reach r = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
 	struct timespec until;
 	nng_socket s;
 	int rc = nng_req0_open(&s);
@@ -386,8 +395,8 @@ static void check_collector(struct doctor *d, const char *url)
 	if (rc == 0)
 		rc = nng_dial(s, url, NULL, NNG_FLAG_NONBLOCK);
 	if (rc != 0) {
-		add(d, "reach", CHECK_FAIL, "give a URL like tcp://HOST:7788 or ipc:///PATH", "%s: %s",
-		    url, nng_strerror(rc));
+		add(d, "reach", CHECK_FAIL, "give a URL like tcp://HOST:7788 or ipc:///PATH",
+		    "%s: %s", url, nng_strerror(rc));
 		return;
 	}
 	clock_gettime(CLOCK_REALTIME, &until);
@@ -434,11 +443,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static void put_checks(const json_t *checks)
 {
-	static const enum term_style styles[] = { STYLE_GOOD, STYLE_WARN, STYLE_BAD };
+	static const enum term_style styles[] = {STYLE_GOOD, STYLE_WARN, STYLE_BAD};
 	size_t i;
 	json_t *c;
 
-	json_array_foreach((json_t *)checks, i, c) {
+	json_array_foreach((json_t *)checks, i, c)
+	{
 		const char *level = json_string_value(json_object_get(c, "level"));
 		const char *todo = json_string_value(json_object_get(c, "todo"));
 		size_t l = 0;
@@ -457,22 +467,25 @@ static void put_checks(const json_t *checks)
 int cmd_doctor(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{ "collector", 'c', "URL", 0, "also try to reach this collector", 0 },
-		{ "json", 'j', 0, 0, "one JSON object", 0 },
-		{ 0 },
+		{"collector", 'c', "URL", 0, "also try to reach this collector", 0},
+		{"json", 'j', 0, 0, "one JSON object", 0},
+		{0},
 	};
-	static const struct argp_child children[] = { { &cli_color_argp, 0, 0, 0 }, { 0 } };
+	static const struct argp_child children[] = {{&cli_color_argp, 0, 0, 0}, {0}};
 	static const struct argp argp = {
-		options, parse, "",
+		options,
+		parse,
+		"",
 		"What the probe can and cannot see on this machine, and why.\v"
 		"Exit status: 0 when nothing fails, 1 otherwise.\n\n"
 		"Examples:\n"
 		"  syncline doctor\n"
 		"  syncline doctor --collector tcp://head:7788\n",
-		children, 0, 0
-	};
-	struct doctor_options o = { 0 };
-	struct doctor d = { 0 };
+		children,
+		0,
+		0};
+	struct doctor_options o = {0};
+	struct doctor d = {0};
 	struct paths paths;
 	int r;
 

@@ -37,7 +37,7 @@ struct job {
 	struct rank *ranks; /* one for a plain command */
 	unsigned n, n_alive;
 	struct stream *streams; /* 2 a rank, none for a plain command */
-	struct pollfd *polls;   /* signalfd, then the streams */
+	struct pollfd *polls;	/* signalfd, then the streams */
 	bool stopping;
 	int64_t kill_at_ms;
 	unsigned n_interrupts;
@@ -58,8 +58,7 @@ static int64_t now_ms(void)
 
 void launch_block_signals(void)
 {
-	static const int taken[] = { SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
-				     SIGUSR1, SIGUSR2, SIGCHLD };
+	static const int taken[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
 
 	if (is_blocked)
 		return;
@@ -86,7 +85,7 @@ static bool asks_to_stop(uint32_t signo)
 
 bool launch_pause(int ms)
 {
-	struct pollfd p = { signal_fd, POLLIN, 0 };
+	struct pollfd p = {signal_fd, POLLIN, 0};
 	struct signalfd_siginfo s;
 	bool stop = false;
 
@@ -103,7 +102,7 @@ bool launch_pause(int ms)
  * again soon, so the moment until rank 0 binds it is safe enough. */
 static unsigned free_port(void)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t n = sizeof a;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	unsigned port = 29500; /* torch's own default */
@@ -172,7 +171,7 @@ be_rank(const struct launch_spec *spec, unsigned rank, unsigned port, const int 
 
 static int start_one(struct job *j, unsigned rank, unsigned port, int error_fd)
 {
-	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
+	int out[2] = {-1, -1}, err[2] = {-1, -1};
 	pid_t pid, parent = getpid();
 
 	if (j->spec->n_ranks > 0 && (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)) {
@@ -269,7 +268,7 @@ static void put_all(int fd, const char *data, size_t n)
 		if (w < 0 && errno == EINTR)
 			continue;
 		if (w < 0 && errno == EAGAIN) {
-			struct pollfd p = { fd, POLLOUT, 0 };
+			struct pollfd p = {fd, POLLOUT, 0};
 
 			poll(&p, 1, 1000);
 			continue;
@@ -402,9 +401,9 @@ static void loop(struct job *j)
 	while (j->n_alive > 0) {
 		int64_t now;
 
-		j->polls[0] = (struct pollfd){ signal_fd, POLLIN, 0 };
+		j->polls[0] = (struct pollfd){signal_fd, POLLIN, 0};
 		for (unsigned i = 0; i < n_streams; i++)
-			j->polls[1 + i] = (struct pollfd){ j->streams[i].fd, POLLIN, 0 };
+			j->polls[1 + i] = (struct pollfd){j->streams[i].fd, POLLIN, 0};
 		poll(j->polls, 1 + n_streams, j->spec->tick_ms);
 		for (unsigned i = 0; i < n_streams; i++)
 			if (j->polls[1 + i].revents)
@@ -439,11 +438,11 @@ static int read_exec_error(int fd)
 
 int launch_run(const struct launch_spec *spec, struct launch_result *ret)
 {
-	struct job j = { .spec = spec, .n = spec->n_ranks ? spec->n_ranks : 1, .result = ret };
+	struct job j = {.spec = spec, .n = spec->n_ranks ? spec->n_ranks : 1, .result = ret};
 	unsigned n_streams = spec->n_ranks * 2, port = free_port();
 	int error_pipe[2], e, r = 0;
 
-	*ret = (struct launch_result){ .failed_rank = -1 };
+	*ret = (struct launch_result){.failed_rank = -1};
 	launch_block_signals();
 	j.ranks = calloc(j.n, sizeof *j.ranks);
 	j.streams = calloc(n_streams ? n_streams : 1, sizeof *j.streams);

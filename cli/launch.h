@@ -19,8 +19,8 @@
 
 struct launch_spec {
 	char *const *argv;
-	unsigned n_ranks;    /* 0 = one plain command */
-	int tick_ms;         /* how often on_tick is called */
+	unsigned n_ranks;	    /* 0 = one plain command */
+	int tick_ms;		    /* how often on_tick is called */
 	void (*set_env)(void *arg); /* in the child, before exec; may be NULL */
 	void (*on_child)(void *arg, pid_t pid, int wait_status);
 	void (*on_tick)(void *arg);
@@ -28,7 +28,7 @@ struct launch_spec {
 };
 
 struct launch_result {
-	int status;       /* the job's own: exit status, or 128 + signal */
+	int status;	  /* the job's own: exit status, or 128 + signal */
 	int failed_rank;  /* the first one that failed, -1 = none */
 	bool not_started; /* nothing was run: the command could not be executed */
 	bool interrupted; /* SIGINT, SIGTERM, SIGHUP or SIGQUIT came for us */

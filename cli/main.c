@@ -22,16 +22,16 @@ static int cmd_version(int argc, char **argv);
 static int cmd_help(int argc, char **argv);
 
 const struct command cli_commands[] = {
-	{ "run", "run a training job with the probe, nothing else changes", cmd_run },
-	{ "demo", "train a real model with one slow rank and find it", cmd_demo },
-	{ "report", "what a finished or running job's database says", cmd_report },
-	{ "sql", "read-only SQL on a database", cmd_sql },
-	{ "status", "one screen about a running collector", cmd_status },
-	{ "serve", "the dashboard on a finished run", cmd_serve },
-	{ "doctor", "what the probe can see on this machine, and why", cmd_doctor },
-	{ "version", "versions of this build and its libraries", cmd_version },
-	{ "help", "help on a command", cmd_help },
-	{ NULL, NULL, NULL },
+	{"run", "run a training job with the probe, nothing else changes", cmd_run},
+	{"demo", "train a real model with one slow rank and find it", cmd_demo},
+	{"report", "what a finished or running job's database says", cmd_report},
+	{"sql", "read-only SQL on a database", cmd_sql},
+	{"status", "one screen about a running collector", cmd_status},
+	{"serve", "the dashboard on a finished run", cmd_serve},
+	{"doctor", "what the probe can see on this machine, and why", cmd_doctor},
+	{"version", "versions of this build and its libraries", cmd_version},
+	{"help", "help on a command", cmd_help},
+	{NULL, NULL, NULL},
 };
 
 void cli_say(const char *fmt, ...)
@@ -65,10 +65,10 @@ static error_t parse_color(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option color_options[] = {
-	{ "color", 'C', "WHEN", 0, "auto (default), always or never; NO_COLOR is obeyed", 1 },
-	{ 0 },
+	{"color", 'C', "WHEN", 0, "auto (default), always or never; NO_COLOR is obeyed", 1},
+	{0},
 };
-const struct argp cli_color_argp = { color_options, parse_color, 0, 0, 0, 0, 0 };
+const struct argp cli_color_argp = {color_options, parse_color, 0, 0, 0, 0, 0};
 
 bool cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, int *ret_next,
 	       void *arg)
@@ -178,24 +178,27 @@ static error_t parse_version(int key, char *arg, struct argp_state *state)
 static int cmd_version(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{ "json", 'j', 0, 0, "one JSON object", 0 },
-		{ 0 },
+		{"json", 'j', 0, 0, "one JSON object", 0},
+		{0},
 	};
 	static const struct argp argp = {
-		options, parse_version, "",
+		options,
+		parse_version,
+		"",
 		"Versions of this build and its libraries.\v"
 		"Examples:\n  syncline version\n  syncline version --json\n",
-		0, 0, 0
-	};
-	struct version_options o = { 0 };
+		0,
+		0,
+		0};
+	struct version_options o = {0};
 
 	if (!cli_parse(&argp, argc, argv, 0, NULL, &o))
 		return EXIT_USAGE;
 	if (o.json) {
-		json_t *v = json_pack("{s:s, s:i, s:i, s:{s:s, s:s, s:s}}", "version", SYNCLINE_VERSION,
-				      "protocol", FRAME_PROTOCOL, "schema", SQL_N_MIGRATIONS, "libraries",
-				      "sqlite", sqlite3_libversion(), "jansson",
-				      jansson_version_str(), "curl",
+		json_t *v = json_pack("{s:s, s:i, s:i, s:{s:s, s:s, s:s}}", "version",
+				      SYNCLINE_VERSION, "protocol", FRAME_PROTOCOL, "schema",
+				      SQL_N_MIGRATIONS, "libraries", "sqlite", sqlite3_libversion(),
+				      "jansson", jansson_version_str(), "curl",
 				      curl_version_info(CURLVERSION_NOW)->version);
 
 		json_dumpf(v, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
@@ -214,21 +217,24 @@ static void usage(FILE *f)
 	fprintf(f, "Usage: syncline COMMAND [OPTION…]\n\n"
 		   "Traces a training job over all its ranks and says which one holds it up.\n\n");
 	for (const struct command *c = cli_commands; c->name; c++)
-		fprintf(f, "  %s%-9s%s %s\n", term_on(f, STYLE_BOLD), c->name, term_off(f), c->summary);
+		fprintf(f, "  %s%-9s%s %s\n", term_on(f, STYLE_BOLD), c->name, term_off(f),
+			c->summary);
 	fprintf(f, "\nExamples:\n"
 		   "  syncline demo                              see it work in a minute\n"
 		   "  syncline run -- torchrun … train.py        trace a job\n"
 		   "  syncline run --nproc 4 train.py            start the ranks, too\n"
 		   "  syncline report syncline-….db              what it found\n\n"
-		   "Exit status: 0 fine, 1 a finding stands, 2 wrong use, 3 cannot reach, open or read,\n"
-		   "4 too close to call, 5 data incomplete and nothing found; `run` returns the job's own.\n"
+		   "Exit status: 0 fine, 1 a finding stands, 2 wrong use, 3 cannot reach, open or "
+		   "read,\n"
+		   "4 too close to call, 5 data incomplete and nothing found; `run` returns the "
+		   "job's own.\n"
 		   "Each command has --help and a manual page: man syncline-run.\n");
 }
 
 static int cmd_help(int argc, char **argv)
 {
 	const struct command *c;
-	char *help[] = { NULL, (char *)"--help", NULL };
+	char *help[] = {NULL, (char *)"--help", NULL};
 	char name[64];
 
 	if (argc < 2 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0) {
@@ -272,7 +278,8 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
 		argv[1] = (char *)"version";
 	if (argv[1][0] == '-') {
-		cli_say("options come after the command; '%s' is none. Try: syncline help", argv[1]);
+		cli_say("options come after the command; '%s' is none. Try: syncline help",
+			argv[1]);
 		return EXIT_USAGE;
 	}
 	c = find(argv[1]);

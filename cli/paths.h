@@ -10,12 +10,12 @@
 #include <stdbool.h>
 
 struct paths {
-	char dir[PATH_MAX];       /* where this program lies */
-	char agent[PATH_MAX];     /* syncline-agent */
+	char dir[PATH_MAX];	  /* where this program lies */
+	char agent[PATH_MAX];	  /* syncline-agent */
 	char collector[PATH_MAX]; /* syncline-collector */
-	char probe[PATH_MAX];     /* libsyncline_probe.so */
+	char probe[PATH_MAX];	  /* libsyncline_probe.so */
 	char bootstrap[PATH_MAX]; /* the folder for PYTHONPATH */
-	char demo[PATH_MAX];      /* demo_train.py */
+	char demo[PATH_MAX];	  /* demo_train.py */
 };
 
 /* Fills every name; whether the files exist is another question (paths_has()).

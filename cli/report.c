@@ -59,7 +59,8 @@ static void put_cost(FILE *f, const json_t *v)
 	const json_t *cost = json_object_get(v, "cost_ratio");
 	char margin[32], error[32];
 
-	fprintf(f, "    steps %" PRId64 " to %" PRId64, count(v, "first_step"), count(v, "last_step"));
+	fprintf(f, "    steps %" PRId64 " to %" PRId64, count(v, "first_step"),
+		count(v, "last_step"));
 	if (json_is_number(cost))
 		fprintf(f, ", costs %.1f %% of step time", 100 * json_number_value(cost));
 	fprintf(f, "; margin %s ± %s (%s)", term_ns(ns(v, "margin_ns"), margin, sizeof margin),
@@ -83,7 +84,8 @@ static void put_evidence(FILE *f, const json_t *evidence)
 
 		if (i > 0)
 			fprintf(f, "; ");
-		json_object_foreach((json_t *)row, key, value) {
+		json_object_foreach((json_t *)row, key, value)
+		{
 			if (!first)
 				putc(' ', f);
 			first = false;
@@ -92,7 +94,8 @@ static void put_evidence(FILE *f, const json_t *evidence)
 			if (json_is_string(value)) {
 				term_put(f, json_string_value(value));
 			} else {
-				char *v = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(4));
+				char *v =
+					json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(4));
 
 				fputs(v ? v : "?", f);
 				free(v);
@@ -112,7 +115,8 @@ static void put_list(FILE *f, const char *name, const json_t *list)
 	json_t *v;
 	bool first = true;
 
-	json_array_foreach((json_t *)list, i, v) {
+	json_array_foreach((json_t *)list, i, v)
+	{
 		if (!json_is_string(v))
 			continue;
 		fprintf(f, "%s", first ? name : "; ");
@@ -168,9 +172,11 @@ static void put_none(FILE *f, const json_t *report)
 		break;
 	case EXIT_INCOMPLETE:
 		if (report_is_blind(report)) {
-			fprintf(f, "%sNothing can be said of slow ranks%s: the gradient collectives of "
-				   "this job are hidden from the probe (NCCL), so a rank that waits "
-				   "cannot be told from one that computes.\n",
+			fprintf(f,
+				"%sNothing can be said of slow ranks%s: the gradient collectives "
+				"of "
+				"this job are hidden from the probe (NCCL), so a rank that waits "
+				"cannot be told from one that computes.\n",
 				term_on(f, STYLE_WARN), term_off(f));
 			break;
 		}
@@ -249,7 +255,8 @@ static void put_ranks(FILE *f, const json_t *ranks)
 	column(t, "WAIT", true);
 	column(t, "IDLE", true);
 	column(t, "OVERLAP", true);
-	json_array_foreach((json_t *)ranks, i, r) {
+	json_array_foreach((json_t *)ranks, i, r)
+	{
 		struct libscols_line *line = scols_table_new_line(t, NULL);
 		char buf[32];
 
@@ -283,7 +290,8 @@ static void put_clock(FILE *f, const json_t *clock)
 	column(t, "RANKS", true);
 	column(t, "ERROR", true);
 	column(t, "QUALITY", false);
-	json_array_foreach(json_object_get(clock, "hosts"), i, h) {
+	json_array_foreach(json_object_get(clock, "hosts"), i, h)
+	{
 		struct libscols_line *line = scols_table_new_line(t, NULL);
 		char buf[32];
 
@@ -294,8 +302,8 @@ static void put_clock(FILE *f, const json_t *clock)
 		cell(line, 1, buf);
 		cell_ns(line, 2, h, "error_ns");
 		cell(line, 3,
-		     json_is_true(json_object_get(h, "same_clock")) ? "the collector's own clock" :
-								      text(h, "quality"));
+		     json_is_true(json_object_get(h, "same_clock")) ? "the collector's own clock"
+								    : text(h, "quality"));
 	}
 	put_table(f, t);
 }
@@ -305,13 +313,10 @@ static void put_steps(FILE *f, const json_t *steps)
 	static const struct {
 		const char *key, *name;
 	} parts[] = {
-		{ "data_ns", "data" },
-		{ "forward_ns", "forward" },
-		{ "backward_ns", "backward" },
-		{ "exposed_comm_ns", "exposed communication" },
-		{ "optimizer_ns", "optimizer" },
-		{ "eval_ns", "evaluation" },
-		{ "idle_ns", "other" },
+		{"data_ns", "data"},	       {"forward_ns", "forward"},
+		{"backward_ns", "backward"},   {"exposed_comm_ns", "exposed communication"},
+		{"optimizer_ns", "optimizer"}, {"eval_ns", "evaluation"},
+		{"idle_ns", "other"},
 	};
 	const json_t *b = json_object_get(steps, "breakdown");
 	char buf[32];
@@ -320,7 +325,9 @@ static void put_steps(FILE *f, const json_t *steps)
 		fprintf(f, "No step was seen.\n");
 		return;
 	}
-	fprintf(f, "%" PRId64 " steps (%" PRId64 " to %" PRId64 "), median %s. Mean of a rank's step:\n  ",
+	fprintf(f,
+		"%" PRId64 " steps (%" PRId64 " to %" PRId64
+		"), median %s. Mean of a rank's step:\n  ",
 		count(steps, "n"), count(steps, "first"), count(steps, "last"),
 		term_ns(ns(steps, "median_ns"), buf, sizeof buf));
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -339,8 +346,9 @@ static void put_coverage(FILE *f, const json_t *coverage)
 		fprintf(f, "%" PRId64, (int64_t)json_integer_value(expected));
 	else
 		fprintf(f, "an unknown number of");
-	fprintf(f, " ranks seen, %" PRId64 " events kept, %" PRId64 " lost, %" PRId64
-		   " texts lost, %" PRId64 " steps incomplete.\n",
+	fprintf(f,
+		" ranks seen, %" PRId64 " events kept, %" PRId64 " lost, %" PRId64
+		" texts lost, %" PRId64 " steps incomplete.\n",
 		count(coverage, "events"), count(coverage, "events_lost"),
 		count(coverage, "texts_lost"), count(coverage, "steps_incomplete"));
 	if (n_open > 0)
@@ -372,16 +380,16 @@ void report_put(FILE *f, const json_t *report, const char *path)
 
 	put_heading(f, "Findings");
 	put_none(f, report);
-	json_array_foreach((json_t *)verdicts, i, v)
-		put_verdict(f, v);
+	json_array_foreach((json_t *)verdicts, i, v) put_verdict(f, v);
 
 	put_heading(f, "Steps");
 	put_steps(f, json_object_get(report, "steps"));
 	put_heading(f, "Ranks (sums over the run; excess = self time beyond the peers' median)");
 	put_ranks(f, json_object_get(report, "ranks"));
 	put_heading(f, "Collectives");
-	fprintf(f, "%" PRId64 " calls, %" PRId64 " seen on all their ranks, %" PRId64
-		   " with no clear last rank, %" PRId64 " that disagree.\n",
+	fprintf(f,
+		"%" PRId64 " calls, %" PRId64 " seen on all their ranks, %" PRId64
+		" with no clear last rank, %" PRId64 " that disagree.\n",
 		count(calls, "n"), count(calls, "matched"), count(calls, "undecided"),
 		count(calls, "mismatched"));
 	put_heading(f, "Clock");
@@ -398,7 +406,8 @@ void report_put_brief(FILE *f, const json_t *report)
 	json_t *v;
 
 	put_none(f, report);
-	json_array_foreach((json_t *)verdicts, i, v) {
+	json_array_foreach((json_t *)verdicts, i, v)
+	{
 		if (i == 5) {
 			fprintf(f, "… and %zu more\n", json_array_size(verdicts) - i);
 			break;
@@ -442,23 +451,27 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_report(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{ "json", 'j', 0, 0, "one JSON object (docs/report.schema.json)", 0 },
-		{ 0 },
+		{"json", 'j', 0, 0, "one JSON object (docs/report.schema.json)", 0},
+		{0},
 	};
-	static const struct argp_child children[] = { { &cli_color_argp, 0, 0, 0 }, { 0 } };
+	static const struct argp_child children[] = {{&cli_color_argp, 0, 0, 0}, {0}};
 	static const struct argp argp = {
-		options, parse, "DATABASE",
+		options,
+		parse,
+		"DATABASE",
 		"What a job's database says: findings first, then where the time went, clocks and "
 		"coverage.\v"
-		"Exit status: 0 nothing found, 1 a finding above notice stands, 3 cannot read, 4 too "
+		"Exit status: 0 nothing found, 1 a finding above notice stands, 3 cannot read, 4 "
+		"too "
 		"close to call, 5 data incomplete and nothing found.\n\n"
 		"Examples:\n"
 		"  syncline report run.db\n"
 		"  syncline report run.db --json | jq .verdicts\n"
 		"  syncline report run.db >/dev/null || echo look\n",
-		children, 0, 0
-	};
-	struct report_options o = { 0 };
+		children,
+		0,
+		0};
+	struct report_options o = {0};
 	enum db_outcome outcome;
 	struct db d;
 	json_t *report;

@@ -100,12 +100,13 @@ static json_t *one(struct db *d, const char *sql)
 /* Every verdict has every key of the contract, also those its rule did not fill. */
 static void complete_culprits(json_t *verdicts)
 {
-	static const char *const keys[] = { "ranks", "host",   "group",  "link",    "call",  "step",
-					    "stage", "bucket", "module", "setting", "detail" };
+	static const char *const keys[] = {"ranks", "host",   "group",	"link",	   "call",  "step",
+					   "stage", "bucket", "module", "setting", "detail"};
 	size_t i;
 	json_t *v;
 
-	json_array_foreach(verdicts, i, v) {
+	json_array_foreach(verdicts, i, v)
+	{
 		json_t *culprit = json_object_get(v, "culprit");
 
 		if (!json_is_object(culprit)) {
@@ -115,8 +116,7 @@ static void complete_culprits(json_t *verdicts)
 		for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
 			if (json_object_get(culprit, keys[k]))
 				continue;
-			json_object_set_new(culprit, keys[k],
-					    k == 0 ? json_array() : json_null());
+			json_object_set_new(culprit, keys[k], k == 0 ? json_array() : json_null());
 		}
 	}
 }
@@ -137,10 +137,11 @@ static bool set_clock(json_t *report, struct db *d)
 {
 	json_t *hosts = rows(d, sql_report_clock);
 
-	return hosts && set(report, "clock",
-			    json_pack("{s:s, s:s, s:s, s:o}", "method",
-				      "two-way exchange, smallest round trip", "reference", "collector",
-				      "sign", "reference = local + offset", "hosts", hosts));
+	return hosts &&
+	       set(report, "clock",
+		   json_pack("{s:s, s:s, s:s, s:o}", "method",
+			     "two-way exchange, smallest round trip", "reference", "collector",
+			     "sign", "reference = local + offset", "hosts", hosts));
 }
 
 static bool set_steps(json_t *report, struct db *d)
@@ -224,7 +225,8 @@ int report_exit(const json_t *report)
 		  number(coverage, "ranks_seen") == 0 || number(coverage, "ranks_open") > 0 ||
 		  number(coverage, "events_lost") > 0 ||
 		  number(coverage, "texts_lost") > 0 || report_is_blind(report);
-	json_array_foreach(json_object_get(report, "verdicts"), i, v) {
+	json_array_foreach(json_object_get(report, "verdicts"), i, v)
+	{
 		if (is(v, "severity", "notice"))
 			continue;
 		found = found || is(v, "confidence", "certain") || is(v, "confidence", "likely");

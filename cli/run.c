@@ -111,7 +111,7 @@ int run_job(const struct paths *p, const struct run_plan *plan, struct run_outco
 	struct stat st;
 	int rc;
 
-	*ret = (struct run_outcome){ 0 };
+	*ret = (struct run_outcome){0};
 	if (!r)
 		return -ENOMEM;
 	r->plan = plan;
@@ -121,21 +121,21 @@ int run_job(const struct paths *p, const struct run_plan *plan, struct run_outco
 		services_start(&r->services, p, &plan->services);
 	if (r->services.http_url[0])
 		cli_say("dashboard %s", r->services.http_url);
-	rc = launch_run(&(struct launch_spec){ .argv = plan->argv,
-					       .n_ranks = plan->n_ranks,
-					       .tick_ms = TICK_MS,
-					       .set_env = on_env,
-					       .on_child = on_child,
-					       .on_tick = on_tick,
-					       .arg = r },
+	rc = launch_run(&(struct launch_spec){.argv = plan->argv,
+					      .n_ranks = plan->n_ranks,
+					      .tick_ms = TICK_MS,
+					      .set_env = on_env,
+					      .on_child = on_child,
+					      .on_tick = on_tick,
+					      .arg = r},
 			&ret->job);
 	services_stop_agent(&r->services);
 	services_stop_collector(&r->services);
 	ret->traced = r->services.traced;
 	ret->shipped = services_all_shipped(&r->services);
 	snprintf(ret->http_bound, sizeof ret->http_bound, "%s", r->services.http_bound);
-	ret->has_db = ret->traced && !plan->services.collector_url &&
-		      stat(plan->services.db, &st) == 0;
+	ret->has_db =
+		ret->traced && !plan->services.collector_url && stat(plan->services.db, &st) == 0;
 	services_fini(&r->services);
 	free(r);
 	return rc;
@@ -169,8 +169,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		s->collector_url = arg;
 		return 0;
 	case KEY_NPROC:
-		o->plan.n_ranks =
-			(unsigned)cli_number(state, "--nproc", arg, 1, LAUNCH_MAX_RANKS);
+		o->plan.n_ranks = (unsigned)cli_number(state, "--nproc", arg, 1, LAUNCH_MAX_RANKS);
 		return 0;
 	case KEY_HTTP_TOKEN:
 		s->http_token_file = arg;
@@ -193,7 +192,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (o->command == 0)
-			argp_error(state, "which job? For example: syncline run -- torchrun … train.py");
+			argp_error(state,
+				   "which job? For example: syncline run -- torchrun … train.py");
 		if (s->collector_url && s->db)
 			argp_error(state, "--db is for a collector of this command's own; with "
 					  "--collector that one has the database");
@@ -265,31 +265,38 @@ static void put_end(const struct run_plan *plan, const struct run_outcome *o)
 int cmd_run(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{ "db", 'd', "FILE", 0, "database to write (syncline-TIME.db here)", 0 },
-		{ "http", 'a', "ADDR:PORT", 0, "where the dashboard is served (a free port on 127.0.0.1)", 0 },
-		{ "level", 'l', "N", 0, "0 off, 1 steps, 2 phases and buckets (default), 3 layers, 4 GPU", 0 },
-		{ "nproc", KEY_NPROC, "N", 0, "start N ranks of the job on this machine", 0 },
-		{ "collector", 'c', "URL", 0, "use the collector at URL, start none", 0 },
-		{ "dir", KEY_DIR, "DIR", 0, "an agent serves DIR already, start none", 0 },
-		{ "run", KEY_RUN, "ID", 0, "name of the run (made from the time)", 0 },
-		{ "token-file", KEY_TOKEN, "FILE", 0, "token for --collector", 0 },
-		{ "http-token-file", KEY_HTTP_TOKEN, "FILE", 0, "token that browsers must give", 0 },
-		{ 0 },
+		{"db", 'd', "FILE", 0, "database to write (syncline-TIME.db here)", 0},
+		{"http", 'a', "ADDR:PORT", 0,
+		 "where the dashboard is served (a free port on 127.0.0.1)", 0},
+		{"level", 'l', "N", 0,
+		 "0 off, 1 steps, 2 phases and buckets (default), 3 layers, 4 GPU", 0},
+		{"nproc", KEY_NPROC, "N", 0, "start N ranks of the job on this machine", 0},
+		{"collector", 'c', "URL", 0, "use the collector at URL, start none", 0},
+		{"dir", KEY_DIR, "DIR", 0, "an agent serves DIR already, start none", 0},
+		{"run", KEY_RUN, "ID", 0, "name of the run (made from the time)", 0},
+		{"token-file", KEY_TOKEN, "FILE", 0, "token for --collector", 0},
+		{"http-token-file", KEY_HTTP_TOKEN, "FILE", 0, "token that browsers must give", 0},
+		{0},
 	};
-	static const struct argp_child children[] = { { &cli_color_argp, 0, 0, 0 }, { 0 } };
+	static const struct argp_child children[] = {{&cli_color_argp, 0, 0, 0}, {0}};
 	static const struct argp argp = {
-		options, parse, "[--] COMMAND [ARG…]",
-		"Run a training job with the probe. The script is not changed; the job's output and "
+		options,
+		parse,
+		"[--] COMMAND [ARG…]",
+		"Run a training job with the probe. The script is not changed; the job's output "
+		"and "
 		"exit status stay its own (128 + signal when it was killed).\v"
-		"A collector and an agent are started and end with the job. When they cannot start, "
+		"A collector and an agent are started and end with the job. When they cannot "
+		"start, "
 		"the job runs all the same.\n\n"
 		"Examples:\n"
 		"  syncline run -- torchrun --nproc-per-node 8 train.py\n"
 		"  syncline run --nproc 4 train.py --lr 0.1\n"
 		"  syncline run --collector tcp://head:7788 -- torchrun … train.py\n",
-		children, 0, 0
-	};
-	struct run_options o = { .plan.services.level = 2 };
+		children,
+		0,
+		0};
+	struct run_options o = {.plan.services.level = 2};
 	char id[64], db[128];
 	struct run_outcome outcome;
 	struct paths paths;

@@ -45,19 +45,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_serve(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{ "http", 'a', "ADDR:PORT", 0, "where to serve (" DEFAULT_HTTP "; port 0 = a free one)", 0 },
-		{ "http-token-file", 't', "FILE", 0, "token that browsers must give; needed beyond loopback", 0 },
-		{ 0 },
+		{"http", 'a', "ADDR:PORT", 0,
+		 "where to serve (" DEFAULT_HTTP "; port 0 = a free one)", 0},
+		{"http-token-file", 't', "FILE", 0,
+		 "token that browsers must give; needed beyond loopback", 0},
+		{0},
 	};
 	static const struct argp argp = {
-		options, parse, "DATABASE",
+		options,
+		parse,
+		"DATABASE",
 		"Serve the dashboard of a finished run until Ctrl-C. The file is only read.\v"
 		"Examples:\n"
 		"  syncline serve run.db\n"
 		"  syncline serve run.db --http 127.0.0.1:0\n",
-		0, 0, 0
-	};
-	struct serve_options o = { .http = DEFAULT_HTTP };
+		0,
+		0,
+		0};
+	struct serve_options o = {.http = DEFAULT_HTTP};
 	const char *words[12];
 	struct paths paths;
 	struct db d;

@@ -17,7 +17,7 @@
 
 #include <jansson.h>
 
-#define READY_MS 15000     /* for the collector to serve */
+#define READY_MS 15000	    /* for the collector to serve */
 #define AGENT_STOP_MS 15000 /* after SIGTERM, to ship what it holds */
 #define COLLECTOR_STOP_MS 20000
 #define QUICK_DEATH_MS 1000 /* one that dies at once would die again */
@@ -108,8 +108,8 @@ static void show_log(const struct services *s, const char *name)
 }
 
 /* In its own process group: Ctrl-C in the terminal is for the job. */
-static pid_t spawn(const struct services *s, const char *name, const char *const *argv,
-		   int keep_fd, bool die_with_us)
+static pid_t spawn(const struct services *s, const char *name, const char *const *argv, int keep_fd,
+		   bool die_with_us)
 {
 	char path[PATH_MAX];
 	pid_t parent = getpid(), pid;
@@ -164,7 +164,7 @@ static bool await_ready(struct services *s, int fd)
 	size_t n = 0;
 
 	while (n < sizeof line - 1) {
-		struct pollfd p = { fd, POLLIN, 0 };
+		struct pollfd p = {fd, POLLIN, 0};
 		int64_t left = until - now_ms();
 		ssize_t r;
 
@@ -274,7 +274,8 @@ static bool prepare(struct services *s)
 	int r;
 
 	if (!paths_has(s->paths->bootstrap)) {
-		cli_say("the PyTorch bootstrap is missing (%s). The job runs without the probe. Build "
+		cli_say("the PyTorch bootstrap is missing (%s). The job runs without the probe. "
+			"Build "
 			"or install all of syncline",
 			s->paths->bootstrap);
 		return false;
@@ -295,7 +296,8 @@ static bool prepare(struct services *s)
 		s->owns_shared_dir = r == 0;
 	}
 	if (r != 0) {
-		cli_say("cannot make a run directory: %s. The job runs without the probe. Is TMPDIR "
+		cli_say("cannot make a run directory: %s. The job runs without the probe. Is "
+			"TMPDIR "
 			"or /tmp writable?",
 			strerror(r < 0 ? -r : EINVAL));
 		return false;
@@ -354,8 +356,8 @@ static void died(struct services *s, struct service *v, const char *name, int wa
 	if (now_ms() - v->started_ms < QUICK_DEATH_MS || v->n_restarts == SERVICES_MAX_RESTARTS ||
 	    is_final(wait_status)) {
 		v->given_up = true;
-		cli_say("the %s ended (%s) and is not started again. The job goes on untraced", name,
-			how);
+		cli_say("the %s ended (%s) and is not started again. The job goes on untraced",
+			name, how);
 	} else {
 		cli_say("the %s ended (%s); starting it again. The job goes on", name, how);
 	}

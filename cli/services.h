@@ -16,12 +16,12 @@
 #define SERVICES_MAX_RESTARTS 3
 
 struct services_options {
-	const char *db;            /* catalogue to write */
-	const char *http;          /* ADDR:PORT, NULL = a free port on loopback */
+	const char *db;		   /* catalogue to write */
+	const char *http;	   /* ADDR:PORT, NULL = a free port on loopback */
 	const char *collector_url; /* use this one and start none; NULL = start one */
-	const char *dir;           /* an agent serves it already; NULL = start one */
+	const char *dir;	   /* an agent serves it already; NULL = start one */
 	const char *run_id;
-	const char *token_file;      /* for --collector; may be NULL */
+	const char *token_file;	     /* for --collector; may be NULL */
 	const char *http_token_file; /* may be NULL */
 	int level;
 };
@@ -41,10 +41,10 @@ struct services {
 	char work_dir[PATH_MAX];   /* socket, logs, spool; 0700 */
 	char shared_dir[PATH_MAX]; /* SYNCLINE_DIR, 0770 */
 	bool owns_shared_dir;
-	char url[256];       /* control URL for the agent */
-	char http_url[256];  /* "" = unknown (a collector of somebody else's) */
-	char http_bound[128];/* ADDR:PORT of it, for a restart */
-	bool traced;         /* the job gets the probe's environment */
+	char url[256];	      /* control URL for the agent */
+	char http_url[256];   /* "" = unknown (a collector of somebody else's) */
+	char http_bound[128]; /* ADDR:PORT of it, for a restart */
+	bool traced;	      /* the job gets the probe's environment */
 };
 
 /* Start what is missing. Never fails: what could not be started is said on

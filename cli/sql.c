@@ -108,11 +108,16 @@ static int on_progress(void *arg)
 static void put_guard(sqlite3 *h, struct guard *g)
 {
 	static const int limits[][2] = {
-		{ SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES },   { SQLITE_LIMIT_SQL_LENGTH, MAX_SQL_BYTES },
-		{ SQLITE_LIMIT_COLUMN, 500 },               { SQLITE_LIMIT_EXPR_DEPTH, 200 },
-		{ SQLITE_LIMIT_COMPOUND_SELECT, 100 },      { SQLITE_LIMIT_VDBE_OP, 250000 },
-		{ SQLITE_LIMIT_ATTACHED, 0 },               { SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000 },
-		{ SQLITE_LIMIT_TRIGGER_DEPTH, 1 },          { SQLITE_LIMIT_WORKER_THREADS, 0 },
+		{SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES},
+		{SQLITE_LIMIT_SQL_LENGTH, MAX_SQL_BYTES},
+		{SQLITE_LIMIT_COLUMN, 500},
+		{SQLITE_LIMIT_EXPR_DEPTH, 200},
+		{SQLITE_LIMIT_COMPOUND_SELECT, 100},
+		{SQLITE_LIMIT_VDBE_OP, 250000},
+		{SQLITE_LIMIT_ATTACHED, 0},
+		{SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000},
+		{SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+		{SQLITE_LIMIT_WORKER_THREADS, 0},
 	};
 
 	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
@@ -311,7 +316,8 @@ static int put_rows(sqlite3_stmt *q, enum format format)
 static int failed(sqlite3 *h, const struct guard *g, long timeout_s)
 {
 	if (g->late) {
-		cli_say("stopped after %ld s. Give it longer with --timeout, or narrow it", timeout_s);
+		cli_say("stopped after %ld s. Give it longer with --timeout, or narrow it",
+			timeout_s);
 		return EXIT_UNREACHED;
 	}
 	if (g->refused[0]) {
@@ -364,7 +370,8 @@ static int run_all(sqlite3 *h, const char *sql, struct guard *g, const struct sq
 		sqlite3_finalize(q);
 	}
 	if (n == 0) {
-		cli_say("there is no statement. For example: syncline sql FILE 'SELECT * FROM finding'");
+		cli_say("there is no statement. For example: syncline sql FILE 'SELECT * FROM "
+			"finding'");
 		return EXIT_USAGE;
 	}
 	return EXIT_FINE;
@@ -430,7 +437,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		else if (!o->query)
 			o->query = arg;
 		else
-			argp_error(state, "takes one database and one query (in quotes), got '%s', too", arg);
+			argp_error(state,
+				   "takes one database and one query (in quotes), got '%s', too",
+				   arg);
 		return 0;
 	case ARGP_KEY_END:
 		if (!o->path)
@@ -444,25 +453,28 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_sql(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{ "table", KEY_TABLE, 0, 0, "aligned columns (default on a terminal)", 0 },
-		{ "csv", KEY_CSV, 0, 0, "RFC 4180 (default otherwise)", 0 },
-		{ "json", 'j', 0, 0, "an array of objects a statement", 0 },
-		{ "schema", KEY_SCHEMA, 0, 0, "the views, their columns, units and meaning", 0 },
-		{ "timeout", KEY_TIMEOUT, "S", 0, "stop after S seconds (60; 0 = never)", 0 },
-		{ 0 },
+		{"table", KEY_TABLE, 0, 0, "aligned columns (default on a terminal)", 0},
+		{"csv", KEY_CSV, 0, 0, "RFC 4180 (default otherwise)", 0},
+		{"json", 'j', 0, 0, "an array of objects a statement", 0},
+		{"schema", KEY_SCHEMA, 0, 0, "the views, their columns, units and meaning", 0},
+		{"timeout", KEY_TIMEOUT, "S", 0, "stop after S seconds (60; 0 = never)", 0},
+		{0},
 	};
-	static const struct argp_child children[] = { { &cli_color_argp, 0, 0, 0 }, { 0 } };
+	static const struct argp_child children[] = {{&cli_color_argp, 0, 0, 0}, {0}};
 	static const struct argp argp = {
-		options, parse, "DATABASE [QUERY]",
+		options,
+		parse,
+		"DATABASE [QUERY]",
 		"Read-only SQL on a job's database; without QUERY it is read from stdin.\v"
 		"Examples:\n"
 		"  syncline sql run.db 'SELECT rank, avg(self_ns) FROM rank_step GROUP BY rank'\n"
 		"  syncline sql run.db --schema\n"
 		"  syncline sql run.db --csv < query.sql > out.csv\n",
-		children, 0, 0
-	};
-	struct sql_options o = { .timeout_s = 60 };
-	struct guard g = { 0 };
+		children,
+		0,
+		0};
+	struct sql_options o = {.timeout_s = 60};
+	struct guard g = {0};
 	char *from_stdin = NULL;
 	struct db d;
 	int status;

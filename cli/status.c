@@ -61,7 +61,8 @@ static bool read_token(const char *file, char out[MAX_TOKEN])
 	}
 	f = fopen(file, "re");
 	if (!f || !fgets(out, MAX_TOKEN, f)) {
-		cli_say("cannot read the token file %s: %s", file, f ? "it is empty" : strerror(errno));
+		cli_say("cannot read the token file %s: %s", file,
+			f ? "it is empty" : strerror(errno));
 		if (f)
 			fclose(f);
 		return false;
@@ -80,7 +81,7 @@ struct client {
 static json_t *get(struct client *c, const char *path)
 {
 	char url[1024], error[CURL_ERROR_SIZE] = "";
-	struct answer a = { 0 };
+	struct answer a = {0};
 	json_t *v = NULL;
 	CURLcode r;
 
@@ -109,7 +110,7 @@ static bool open_client(struct client *c, const char *base, const char *token)
 	char header[MAX_TOKEN + 32];
 
 	curl_global_init(CURL_GLOBAL_DEFAULT);
-	*c = (struct client){ .curl = curl_easy_init(), .base = base };
+	*c = (struct client){.curl = curl_easy_init(), .base = base};
 	if (!c->curl)
 		return false;
 	if (token[0]) {
@@ -191,7 +192,8 @@ static void put_screen(const json_t *boot)
 	put_count(coverage, "events");
 	printf(", ");
 	put_count(coverage, "events_lost");
-	printf(" lost\nclock     error %s over ", term_ns(number(clock, "error_ns"), buf, sizeof buf));
+	printf(" lost\nclock     error %s over ",
+	       term_ns(number(clock, "error_ns"), buf, sizeof buf));
 	put_count(clock, "hosts");
 	printf(" hosts, ");
 	put_count(clock, "unaligned");
@@ -200,7 +202,8 @@ static void put_screen(const json_t *boot)
 	if (json_is_number(cpu))
 		printf("agent     %.2f %% of a core\n", 100 * json_number_value(cpu));
 	printf("findings  %zu\n", json_array_size(findings));
-	json_array_foreach((json_t *)findings, i, f) {
+	json_array_foreach((json_t *)findings, i, f)
+	{
 		printf("  %s[", term_on(stdout, STYLE_BAD));
 		term_put(stdout, text(f, "severity"));
 		printf(", ");
@@ -234,8 +237,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!o->url)
 			o->url = getenv("SYNCLINE_URL");
 		if (!o->url || !*o->url)
-			argp_error(state, "which collector? Give --url http://HOST:PORT/ (`syncline run` "
-					  "prints it) or set SYNCLINE_URL");
+			argp_error(state,
+				   "which collector? Give --url http://HOST:PORT/ (`syncline run` "
+				   "prints it) or set SYNCLINE_URL");
 		if (strlen(o->url) > 900)
 			argp_error(state, "the address is too long");
 		return 0;
@@ -247,22 +251,27 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_status(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{ "url", 'u', "URL", 0, "the collector's dashboard address (SYNCLINE_URL)", 0 },
-		{ "token-file", 't', "FILE", 0, "its token, when it wants one (SYNCLINE_TOKEN_FILE, SYNCLINE_TOKEN)", 0 },
-		{ "json", 'j', 0, 0, "the collector's own answer (docs/api.md, boot)", 0 },
-		{ 0 },
+		{"url", 'u', "URL", 0, "the collector's dashboard address (SYNCLINE_URL)", 0},
+		{"token-file", 't', "FILE", 0,
+		 "its token, when it wants one (SYNCLINE_TOKEN_FILE, SYNCLINE_TOKEN)", 0},
+		{"json", 'j', 0, 0, "the collector's own answer (docs/api.md, boot)", 0},
+		{0},
 	};
-	static const struct argp_child children[] = { { &cli_color_argp, 0, 0, 0 }, { 0 } };
+	static const struct argp_child children[] = {{&cli_color_argp, 0, 0, 0}, {0}};
 	static const struct argp argp = {
-		options, parse, "",
-		"One screen about a running collector: who is connected, what was lost, the clocks, "
+		options,
+		parse,
+		"",
+		"One screen about a running collector: who is connected, what was lost, the "
+		"clocks, "
 		"the step, findings.\v"
 		"Examples:\n"
 		"  syncline status --url http://127.0.0.1:7780/\n"
 		"  SYNCLINE_URL=http://head:7780/ syncline status --json\n",
-		children, 0, 0
-	};
-	struct status_options o = { 0 };
+		children,
+		0,
+		0};
+	struct status_options o = {0};
 	char token[MAX_TOKEN];
 	struct client c;
 	json_t *boot;

@@ -36,7 +36,7 @@ bool term_has_color(FILE *f)
 const char *term_on(FILE *f, enum term_style s)
 {
 	static const char *const codes[] = {
-		[STYLE_PLAIN] = "",        [STYLE_BOLD] = "\033[1m",  [STYLE_DIM] = "\033[2m",
+		[STYLE_PLAIN] = "",	   [STYLE_BOLD] = "\033[1m",  [STYLE_DIM] = "\033[2m",
 		[STYLE_GOOD] = "\033[32m", [STYLE_WARN] = "\033[33m", [STYLE_BAD] = "\033[1;31m",
 	};
 
@@ -53,7 +53,7 @@ const char *term_ns(int64_t ns, char *buf, size_t n)
 	static const struct {
 		double ns;
 		const char *name;
-	} units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" } };
+	} units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
 	double v = (double)ns, size = v < 0 ? -v : v;
 
 	if (ns == INT64_MIN) {
@@ -64,8 +64,11 @@ const char *term_ns(int64_t ns, char *buf, size_t n)
 		if (size < units[i].ns)
 			continue;
 		size /= units[i].ns;
-		snprintf(buf, n, "%.*f %s", size < 10 ? 2 : size < 100 ? 1 : 0, v / units[i].ns,
-			 units[i].name);
+		snprintf(buf, n, "%.*f %s",
+			 size < 10    ? 2
+			 : size < 100 ? 1
+				      : 0,
+			 v / units[i].ns, units[i].name);
 		return buf;
 	}
 	snprintf(buf, n, "%" PRId64 " ns", ns);

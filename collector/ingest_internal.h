@@ -1,4 +1,4 @@
-/* ingest_internal.h - what ingest.c and its helpers share. */
+/* ingest_internal.h - what the files of ingest share: its state, its answers and who does what. */
 #pragma once
 
 #include "ingest.h"
@@ -6,6 +6,9 @@
 
 #include "core.h"
 #include "../proto/chunk.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define CONNECTED_NS (3 * SECOND_NS) /* heartbeats come four times a second */
 
 struct ingest {
 	struct ingest_config cfg;
@@ -42,9 +45,68 @@ struct ingest {
 	struct frame_buf out;
 };
 
+/* ingest.c: small things, answers, rows. */
+
+/* Half a turn's rows are in the job, the rest is not: nothing after this may be
+ * acknowledged. The caller ends the process; agents keep what was not answered. */
+void ingest_fail(struct ingest *g, int r);
+void ingest_copy_id(char *out, size_t n_out, const char *text);
+/* An instant that a clock can show: 0 to 73 years, so that sums do not overflow. */
+static inline bool ingest_sane_raw(int64_t ns)
+{
+	return ns >= 0 && ns < INT64_C(1) << 61;
+}
+
 /* A sentence to the collector's log and to the catalogue's. */
 void ingest_notice(struct ingest *g, int64_t now_raw_ns, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* texts.c */
+void ingest_answer(struct ingest *g, struct inbox_msg *m, const struct frame *f);
+void ingest_refuse(struct ingest *g, struct inbox_msg *m, enum frame_refusal code,
+		   const char *sentence);
+void ingest_rehello(struct ingest *g, struct inbox_msg *m, uint64_t stream);
+const char *ingest_trouble_text(int trouble);
+void ingest_put_run(struct ingest *g);
+
+/* procs.c: processes, and the run as they tell of it. */
+
+/* May the list be taken? 0, or a refusal with a sentence in why. */
+enum frame_refusal ingest_check_procs(struct ingest *g, const struct agent *a, uint32_t host,
+				      const struct frame_proc *v, uint32_t n, int64_t now_raw_ns,
+				      char *why, size_t n_why);
+void ingest_learn_process(struct ingest *g, struct agent *a, const struct frame_proc *v,
+			  int64_t now_raw_ns);
+void ingest_learn_rank(struct ingest *g, const struct process *p);
+void ingest_put_process(struct ingest *g, struct process *p);
+int ingest_tell_process(struct ingest *g, const struct process *p);
+int ingest_tell_state(struct ingest *g, const struct process *p);
+/* The newest process of each rank says whether the run goes on. */
+void ingest_count_ranks(struct ingest *g, bool told);
+
+/* hello.c: admission and heartbeats. */
+bool ingest_same_clock(const struct ingest *g, const char *boot_id, uint64_t time_ns_inode);
+void ingest_hello(struct ingest *g, struct inbox_msg *m, const struct frame_hello *v,
+		  int64_t now_raw_ns);
+void ingest_heartbeat(struct ingest *g, struct inbox_msg *m, const struct frame_heartbeat *v,
+		      int64_t now_raw_ns);
+
+/* batch.c: one batch. */
+
+/* Everything that could be wrong, before anything of it counts. 0 or a refusal. */
+enum frame_refusal ingest_check_batch(struct ingest *g, const struct agent *a,
+				      const struct frame_batch *b, int64_t now_raw_ns, char *why,
+				      size_t n_why);
+void ingest_take_batch(struct ingest *g, struct agent *a, const struct frame_batch *b,
+		       int64_t now_raw_ns);
+
+/* turns.c: batches in the order of their numbers. */
+
+/* Takes what waited for its turn; with skip, the first no longer waits for those
+ * before it. */
+void ingest_release_held(struct ingest *g, struct agent *a, bool skip, int64_t now_raw_ns);
+/* The frame is closed by the caller unless it was held. */
+bool ingest_batch(struct ingest *g, struct inbox_msg *m, const struct frame *f,
+		  int64_t now_raw_ns);
+
+/* texts.c: logs, exceptions, records. */
 int ingest_text(struct ingest *g, struct process *p, const struct frame_text *t);

@@ -1,7 +1,7 @@
 """Counts of one `meson test`: prints "PASSED FAILED SKIPPED", and what failed to stderr.
 
-A cmocka program counts its own tests; a program that dies, or finds nothing to
-count, counts as one.
+cmocka programs and unittest modules count their own tests; a program that dies,
+or finds nothing to count, counts as one.
 """
 import json
 import re
@@ -13,6 +13,12 @@ def counts(test):
     n_ok = len(re.findall(r"^\[ {7}OK \] ", text, re.M))
     n_failed = len(set(re.findall(r"^\[  FAILED  \] (\w+)(?=$|\s*$)", text, re.M)))
     n_skipped = len(set(re.findall(r"^\[  SKIPPED \] (\w+)\s*$", text, re.M)))
+    ran = re.search(r"^Ran (\d+) tests? in .*\n\n(?:OK|FAILED)(.*)$", text, re.M)
+    if ran:
+        said = dict((k, int(v)) for k, v in re.findall(r"([a-z ]+)=(\d+)", ran[2]))
+        n_failed += said.get("failures", 0) + said.get("errors", 0)
+        n_skipped += said.get("skipped", 0)
+        n_ok += max(0, int(ran[1]) - n_failed - n_skipped)
     good = test["result"] in ("OK", "EXPECTEDFAIL")
     if test["result"] == "SKIP" and n_ok + n_skipped == 0:
         return 0, 0, 1

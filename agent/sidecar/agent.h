@@ -23,6 +23,8 @@ struct options {
 	bool keep, quiet;
 };
 
+enum agent_asked { ASKED_BEAT, ASKED_HELLO, ASKED_HELLO_AS_HEIR };
+
 struct agent {
 	struct options opt;
 	char run_id[FRAME_MAX_ID + 1], host[FRAME_MAX_ID + 1], boot_id[FRAME_MAX_ID + 1];
@@ -52,7 +54,7 @@ struct agent {
 
 	struct {
 		bool asking;	/* a control request is out */
-		enum { ASKED_BEAT, ASKED_HELLO, ASKED_HELLO_AS_HEIR } asked;
+		enum agent_asked asked;
 		int64_t t0_ns, due_ns;
 		struct frame_exchange last;
 		struct frame_buf buf;

@@ -18,7 +18,7 @@ static uint32_t known_procs(const struct agent *a, struct frame_proc *out)
 	return n;
 }
 
-static void ask(struct agent *a, const struct frame *f, int asked, int64_t t0_ns)
+static void ask(struct agent *a, const struct frame *f, enum agent_asked asked, int64_t t0_ns)
 {
 	if (frame_pack(&a->beat.buf, f) != 0 ||
 	    link_ask(a->link, LINK_CONTROL, 0, a->beat.buf.data, a->beat.buf.n_bytes) != 0)

@@ -9,10 +9,11 @@ SELECT (SELECT max(begin_ns + dur_ns) FROM raw_step) AS last_event_ns,
        (SELECT count(*) FROM raw_host) AS n_hosts,
        (SELECT count(*) FROM raw_host h WHERE NOT h.same_clock
           AND NOT EXISTS (SELECT 1 FROM raw_clock c WHERE c.host_id = h.host_id)) AS n_hosts_unaligned,
-       -- A host that shares the collector's clock has no fit: its error is the ticks' conversion.
-       (SELECT max(CASE WHEN h.same_clock
-            THEN (SELECT max(tick_error_ns) FROM raw_process p WHERE p.host_id = h.host_id)
-            ELSE (SELECT error_ns FROM raw_clock c WHERE c.host_id = h.host_id
-                  ORDER BY at_ns DESC LIMIT 1) END) FROM raw_host h) AS clock_error_ns,
+       -- A host that shares the collector's clock needs no fit: its error is the ticks' conversion.
+       (SELECT max(coalesce((SELECT error_ns FROM raw_clock c WHERE c.host_id = h.host_id
+                             ORDER BY at_ns DESC LIMIT 1),
+                   CASE WHEN h.same_clock THEN (SELECT max(tick_error_ns) FROM raw_process p
+                                                 WHERE p.host_id = h.host_id) END))
+          FROM raw_host h) AS clock_error_ns,
        (SELECT avg(cpu_ns * 1.0 / (last_seen_ns - first_seen_ns)) FROM raw_agent
          WHERE cpu_ns IS NOT NULL AND last_seen_ns > first_seen_ns) AS agent_cpu_ratio

@@ -283,7 +283,7 @@ class Report(Folder):
 
     def test_text_puts_findings_first_with_margin_error_and_coverage(self):
         text = call("report", self.catalogue({})).stdout
-        order = [text.index(s) for s in ("Rank 2 is slow in forward.", "margin 18.0 ms, error 400 us (soft clock bound)",
+        order = [text.index(s) for s in ("Rank 2 is slow in forward.", "margin 18.0 ms ± 400 us (soft clock bound)",
                                          "rules out: slow.global", "\nSteps\n", "\nRanks", "\nCoverage\n",
                                          "4 of 4 ranks seen, 4000 events kept, 0 lost")]
         self.assertEqual(order, sorted(order))

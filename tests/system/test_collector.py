@@ -208,8 +208,9 @@ def test_malformed_messages_are_answered_with_a_sentence_and_hinder_nobody(folde
 def test_two_jobs_under_one_run_id_are_told_apart(folder):
     c = Collector(folder, run="job")
     log = os.path.join(folder, "acked")
-    p = load(c.url, "--log", log, "--seconds", "1.5", "--rate", "50")
-    time.sleep(0.7)
+    p = load(c.url, "--log", log, "--seconds", "4", "--rate", "50")
+    while not rows(c.db, "SELECT 1 FROM raw_process LIMIT 1"):
+        time.sleep(0.05)
     code, why = refused(c, "--ranks", "1:1", "--world", "2", "--id", "9", "--host", "other")
     assert code == 4 and "Rank 1" in why and "two jobs" in why, why
     status, r = result(p)

@@ -278,7 +278,7 @@ class Paths(ServeTest):
             'step_ns': self_ns(LAST, 2) + MS, 'n_ranks': 4, 'n_agents': 1,
             'listen': 'tcp://127.0.0.1:7788'})
         self.assertEqual(b['coverage'], {'ranks_expected': 4, 'ranks_seen': 4, 'events': 1000,
-                                         'events_lost': 0, 'drops': 0})
+                                         'events_lost': 0, 'drops': 0, 'collectives_hidden': False})
         self.assertEqual(b['clock'], {'error_ns': 250, 'hosts': 2, 'unaligned': 1})
         self.assertEqual(b['overhead'], {'agent_cpu_ratio': 0.004, 'known': True})
         self.assertEqual(b['axes'], {'first_step': 0, 'last_step': LAST, 'n_ranks': 4})
@@ -862,7 +862,7 @@ class ReadOnly(ServeTest):
         self.assertEqual(b['live']['last_event_ns'],
                          str(T0 + LAST * 50 * MS + self_ns(LAST, 2) + MS))
         self.assertEqual(b['coverage'], {'ranks_expected': 4, 'ranks_seen': 4, 'events': 0,
-                                         'events_lost': 10, 'drops': 10})
+                                         'events_lost': 10, 'drops': 10, 'collectives_hidden': False})
         self.assertEqual(b['clock'], {'error_ns': 400, 'hosts': 2, 'unaligned': 1})
         self.assertEqual(b['overhead'], {'agent_cpu_ratio': None, 'known': False})
         self.assertEqual(b['axes'], {'first_step': 0, 'last_step': LAST, 'n_ranks': 4})

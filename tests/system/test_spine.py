@@ -151,12 +151,12 @@ class HealthyRun(unittest.TestCase):
 
 
 class SlowRank(unittest.TestCase):
-    STEPS, RANK, FROM = 150, 2, 50
+    STEPS, RANK, FROM = 260, 2, 60
 
     def test_the_planted_rank_is_named_and_only_from_its_step_on(self):
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, "run.db")
-            result = train(os.path.join(d, "out"), self.STEPS, f"slow={self.RANK}:{self.FROM}:40", db=path)
+            result = train(os.path.join(d, "out"), self.STEPS, f"slow={self.RANK}:{self.FROM}:60", db=path)
             self.assertEqual(result.returncode, 0, result.stdout)
             db = open_db(path)
             found = [dict(r) for r in db.execute("select * from finding where severity <> 'notice'")]

@@ -1,0 +1,30 @@
+/* steps_internal.h - what the files of steps share. */
+#pragma once
+
+#include "steps.h"
+
+struct blocked {
+	int64_t begin_ns, end_ns;
+	uint32_t group; /* index + 1 */
+	uint64_t seq;
+};
+
+struct self_of_rank {
+	int64_t self_ns;
+	uint32_t row;
+};
+
+/* steps.c */
+struct step *steps_at(const struct steps *s, uint32_t step);
+/* The step's slot, made if it is new; *ret NULL when it is too old. */
+int steps_open(struct steps *s, uint32_t step, uint32_t life, uint64_t chunk,
+	       struct step **ret);
+
+/* breakdown.c: the fact of one rank; -ENOMEM. */
+int steps_break_down(struct steps *s, const struct step *st, int32_t rank,
+		     const struct rank_step *rs, struct fact_rank_step *f);
+int steps_tell_buckets(struct steps *s, const struct step *st, int32_t rank,
+		       const struct rank_step *rs);
+
+/* tell.c */
+int steps_tell(struct steps *s, struct step *st);

@@ -1,0 +1,139 @@
+/* tell.c - what one collective's arrivals say: who was first, who was last, and
+ * whether the clocks can tell them apart.
+ */
+#include "match_internal.h"
+
+static bool disjoint(const struct roster *r, const struct match_point *late,
+		     const struct match_point *other)
+{
+	if (late->host == other->host)
+		return late->host_ns - other->host_ns > r->procs[late->proc].tick_error_ns +
+							       r->procs[other->proc].tick_error_ns;
+	if (late->at.err_ns == CLOCK_UNBOUNDED || other->at.err_ns == CLOCK_UNBOUNDED)
+		return false;
+	return late->at.at.ns - late->at.err_ns > other->at.at.ns + other->at.err_ns;
+}
+
+size_t match_place(struct match *m, const struct group *g, struct coll *c, size_t *ret_first,
+		   size_t *ret_last)
+{
+	size_t n = 0, first = 0, last = 0;
+
+	if (m->n_points < g->n_members) {
+		struct match_point *grown = realloc(m->points, g->n_members * sizeof *grown);
+
+		if (!grown)
+			return 0;
+		m->points = grown;
+		m->n_points = g->n_members;
+	}
+	roster_compare(m->roster);
+	for (uint32_t i = 0; i < c->n_alloc && i < g->n_members; i++) {
+		const struct arrival *a = &c->arrivals[i];
+		struct match_point *p = &m->points[n];
+
+		if (a->enter_ns == FACT_NONE)
+			continue;
+		p->member = i;
+		p->proc = a->proc;
+		p->host = m->roster->procs[a->proc].host;
+		p->host_ns = a->enter_ns;
+		p->at = roster_place(m->roster, &m->roster->procs[a->proc], a->enter_ns);
+		if (p->at.at.ns < m->points[first].at.at.ns)
+			first = n;
+		if (p->at.at.ns > m->points[last].at.at.ns)
+			last = n;
+		n++;
+	}
+	*ret_first = first;
+	*ret_last = last;
+
+	c->last = (struct coll_last){ .rank = -1 };
+	c->last_valid = true;
+	if (n == 0)
+		return 0;
+	c->last.all_here = c->n_entered >= g->n_expected;
+	c->last.decided = c->last.all_here && n > 1;
+	for (size_t i = 0; i < n && c->last.decided; i++)
+		if (i != last && !disjoint(m->roster, &m->points[last], &m->points[i]))
+			c->last.decided = false;
+	c->last.rank = g->ranks[m->points[last].member];
+	c->last.proc = m->points[last].proc;
+	c->last.host_ns = m->points[last].host_ns;
+	c->last.at = m->points[last].at;
+	return n;
+}
+
+int match_tell(struct match *m, uint32_t group, struct coll *c)
+{
+	struct group *g = &m->groups[group];
+	struct fact_collective *f;
+	size_t first, last, n_before = m->facts->arrivals.n;
+	const struct match_point *pf, *pl;
+	int64_t end_ns = FACT_NONE;
+	int r;
+
+	c->told = true;
+	c->changed = false;
+	if (match_place(m, g, c, &first, &last) == 0)
+		return c->n_entered ? -ENOMEM : 0; /* only ends were seen: nothing to say */
+	r = match_tell_group(m, group);
+	if (r < 0)
+		return r;
+	match_sort_members(g);
+	pf = &m->points[first];
+	pl = &m->points[last];
+
+	for (uint32_t i = 0; i < g->n_members; i++) {
+		uint32_t member = g->order[i];
+		const struct arrival *a;
+		struct fact_arrival *fa;
+		struct fleet_point at;
+
+		if (member >= c->n_alloc || c->arrivals[member].enter_ns == FACT_NONE)
+			continue;
+		a = &c->arrivals[member];
+		at = roster_place(m->roster, &m->roster->procs[a->proc], a->enter_ns);
+		fa = FACTS_PUSH(m->facts, arrivals);
+		if (!fa)
+			return -ENOMEM;
+		fa->rank = g->ranks[member];
+		fa->enter_ns = at.at.ns;
+		fa->err_ns = at.err_ns;
+		fa->exit_ns = FACT_NONE;
+		if (a->exit_ns != FACT_NONE) {
+			fa->exit_ns = at.at.ns + (a->exit_ns - a->enter_ns);
+			if (fa->exit_ns > end_ns)
+				end_ns = fa->exit_ns;
+		}
+	}
+
+	f = FACTS_PUSH(m->facts, collectives);
+	if (!f)
+		return -ENOMEM;
+	f->group = group;
+	f->seq = c->seq;
+	f->op = c->op;
+	f->dtype = c->dtype;
+	f->bytes = c->bytes;
+	f->step = c->step;
+	f->first_arrival_ns = pf->at.at.ns;
+	f->last_arrival_ns = pl->at.at.ns;
+	f->end_ns = end_ns;
+	f->skew_ns = pl->at.at.ns - pf->at.at.ns;
+	if (pf->host == pl->host)
+		f->skew_err_ns = m->roster->procs[pf->proc].tick_error_ns +
+				 m->roster->procs[pl->proc].tick_error_ns;
+	else if (pf->at.err_ns == CLOCK_UNBOUNDED || pl->at.err_ns == CLOCK_UNBOUNDED)
+		f->skew_err_ns = CLOCK_UNBOUNDED;
+	else
+		f->skew_err_ns = pf->at.err_ns + pl->at.err_ns;
+	f->decided = c->last.decided;
+	f->last_rank = c->last.decided ? c->last.rank : -1;
+	f->mismatch = c->mismatch;
+	f->n_expected = g->known ? g->n_expected : 0;
+	f->n_seen = (uint32_t)(m->facts->arrivals.n - n_before);
+	f->first_arrival_index = n_before;
+	m->n_told++;
+	return 0;
+}
