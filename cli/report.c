@@ -339,6 +339,7 @@ static void put_steps(FILE *f, const json_t *steps)
 static void put_coverage(FILE *f, const json_t *coverage)
 {
 	const json_t *expected = json_object_get(coverage, "ranks_expected");
+	int64_t n_open = count(coverage, "ranks_open");
 
 	fprintf(f, "%" PRId64 " of ", count(coverage, "ranks_seen"));
 	if (json_is_integer(expected))
@@ -350,6 +351,12 @@ static void put_coverage(FILE *f, const json_t *coverage)
 		" texts lost, %" PRId64 " steps incomplete.\n",
 		count(coverage, "events"), count(coverage, "events_lost"),
 		count(coverage, "texts_lost"), count(coverage, "steps_incomplete"));
+	if (n_open > 0)
+		fprintf(f, "Ranks whose end was not seen: %" PRId64 ". They run still, or their agent is gone "
+			   "and their last events are missing.\n",
+			n_open);
+	if (count(coverage, "ranks_seen") == 0)
+		fprintf(f, "What keeps the probe from a job: syncline doctor\n");
 }
 
 void report_put(FILE *f, const json_t *report, const char *path)

@@ -2,6 +2,8 @@
 -- larger of the two is what was lost, not their sum.
 SELECT (SELECT world_size FROM run) AS ranks_expected,
        (SELECT count(DISTINCT rank) FROM rank_info) AS ranks_seen,
+       (SELECT count(*) FROM (SELECT state, max(process_id) FROM rank_info GROUP BY rank)
+        WHERE state = 'alive') AS ranks_open,
        (SELECT coalesce(sum(n_events), 0) FROM raw_chunk) AS events,
        coalesce(sum(n) FILTER (WHERE place = 'ring'), 0)
          + max(coalesce(sum(n) FILTER (WHERE place = 'gap'), 0),

@@ -16,7 +16,7 @@ def sql_text(*parts):
         return f.read()
 
 
-def create(path, world=WORLD, seen=WORLD, steps=20, lost=0, wal=False):
+def create(path, world=WORLD, seen=WORLD, steps=20, lost=0, wal=False, still=0):
     """A healthy run of `steps` steps; returns the open connection."""
     db = sqlite3.connect(path)
     if wal:
@@ -39,7 +39,8 @@ def create(path, world=WORLD, seen=WORLD, steps=20, lost=0, wal=False):
     put(db, "raw_agent", agent=1, agent_id=b"a" * 16, host_id=1, version="0.1.0")
     for rank in range(seen):
         put(db, "raw_process", process_id=rank + 1, host_id=1 + rank % 2, agent=1, unique_id=rank, pid=100 + rank,
-            rank=rank, local_rank=rank, world_size=world, restart_count=0, host_started_ns=0, state="left",
+            rank=rank, local_rank=rank, world_size=world, restart_count=0, host_started_ns=0,
+            state="alive" if rank < still else "left",
             n_dropped=lost if rank == 0 else 0)
         put(db, "raw_chunk", process_id=rank + 1, ring=0, first_index=0, n_events=1000, kinds=0, host_t_min_ns=0,
             host_t_max_ns=1, data=b"")

@@ -219,6 +219,21 @@ class Report(Folder):
     def test_a_missing_rank_is_5(self):
         self.assertEqual(self.status(seen=3), 5)
 
+    def test_a_rank_whose_end_nobody_saw_is_5(self):
+        self.assertEqual(self.status(still=1), 5)
+        self.assertIn("Ranks whose end was not seen: 1.", call("report", self.db).stdout)
+
+    def test_a_restarted_rank_counts_by_its_newest_process(self):
+        db = sqlite3.connect(self.catalogue(still=1))
+        catalogue.put(db, "raw_process", process_id=9, host_id=1, agent=1, unique_id=9, pid=109, rank=0, local_rank=0,
+                      world_size=4, restart_count=1, host_started_ns=5, state="left", n_dropped=0)
+        db.commit()
+        db.close()
+        self.assertEqual(call("report", self.db).returncode, 0)
+
+    def test_without_any_rank_the_next_step_is_named(self):
+        self.assertIn("syncline doctor", call("report", self.catalogue(seen=0, steps=0)).stdout)
+
     def test_insufficient_is_5(self):
         self.assertEqual(self.status({"confidence": "insufficient"}), 5)
 
