@@ -120,11 +120,9 @@ enum db_outcome db_open(struct db *ret, const char *path)
 		return fail(d, DB_UNFINISHED, "%s is empty: its run wrote nothing", path);
 
 	d->live_wal = has_wal(path);
-	rc = open_as(d, path, "?mode=ro");
-	/* A folder we may not write to: without a log nobody writes either, so the
-	 * file can be read as it stands. */
-	if ((rc & 0xff) != SQLITE_OK && (rc & 0xff) != SQLITE_NOTADB && !d->live_wal)
-		rc = open_as(d, path, "?mode=ro&immutable=1");
+	/* Without a log nobody has the catalogue open, so it is read as it stands: that
+	 * works in a folder we may not write to, and leaves no log behind. */
+	rc = open_as(d, path, d->live_wal ? "?mode=ro" : "?mode=ro&immutable=1");
 	switch (rc & 0xff) {
 	case SQLITE_OK:
 		break;
