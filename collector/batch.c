@@ -85,8 +85,7 @@ static void note_newest(struct ingest *g, const struct process *p, int64_t t_ns)
 {
 	struct fleet_point at;
 
-	if (core_map(g->core, p->row.host, (host_time){ t_ns }, &at) != 0)
-		at.at.ns = t_ns + g->peers.hosts[p->row.host].offset_ns;
+	ingest_place(g, p->row.host, t_ns, &at);
 	if (at.at.ns > g->last_event_ns)
 		g->last_event_ns = at.at.ns;
 }
@@ -213,8 +212,7 @@ static void take_gauge(struct ingest *g, const struct agent *a, const struct fra
 	struct row_gauge *row = JOB_PUSH(g->job, gauges);
 	struct fleet_point at;
 
-	if (core_map(g->core, a->host, (host_time){ v->at_ns }, &at) != 0)
-		at.at.ns = v->at_ns + g->peers.hosts[a->host].offset_ns;
+	ingest_place(g, a->host, v->at_ns, &at);
 	if (!row) {
 		ingest_fail(g, -ENOMEM);
 		return;

@@ -38,6 +38,14 @@ void ingest_copy_id(char *out, size_t n_out, const char *text)
 	snprintf(out, n_out, "%s", text ? text : "");
 }
 
+void ingest_place(const struct ingest *g, uint32_t host, int64_t at_ns, struct fleet_point *ret)
+{
+	if (core_map(g->core, host, (host_time){ at_ns }, ret) != 0) {
+		ret->at.ns = at_ns + g->peers.hosts[host].offset_ns;
+		ret->err_ns = FACT_UNBOUNDED;
+	}
+}
+
 void ingest_notice(struct ingest *g, int64_t now_raw_ns, const char *fmt, ...)
 {
 	struct row_log *row;

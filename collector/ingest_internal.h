@@ -57,6 +57,8 @@ static inline bool ingest_sane_raw(int64_t ns)
 	return ns >= 0 && ns < INT64_C(1) << 61;
 }
 
+/* A host's time on the fleet's line, by the first guess while it is not aligned. */
+void ingest_place(const struct ingest *g, uint32_t host, int64_t at_ns, struct fleet_point *ret);
 /* A sentence to the collector's log and to the catalogue's. */
 void ingest_notice(struct ingest *g, int64_t now_raw_ns, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -349,19 +349,6 @@ static void on_say(void *arg, const char *sentence)
 	say("%s", sentence);
 }
 
-static const char *state_name(enum row_state s)
-{
-	switch (s) {
-	case ROW_ALIVE:
-		return "alive";
-	case ROW_LEFT:
-		return "left";
-	case ROW_DIED:
-		return "died";
-	}
-	return "";
-}
-
 /* What is on the disk now is news for the page. */
 static void tell_page(struct collector *c, const struct store_job *j)
 {
@@ -379,7 +366,8 @@ static void tell_page(struct collector *c, const struct store_job *j)
 		serve_notify_finding(c->serve, j->verdict_ids.v[i], f->verdicts.v[i].class_name,
 				     store_severity_name(f->verdicts.v[i].severity));
 	for (size_t i = 0; i < n; i++)
-		serve_notify_rank(c->serve, changes[i].rank, state_name(changes[i].state));
+		serve_notify_rank(c->serve, changes[i].rank,
+				  store_state_name(changes[i].state));
 }
 
 static void on_done(void *arg, struct store_job *j)

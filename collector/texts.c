@@ -12,14 +12,6 @@
 
 #define MAX_ENV_KEYS 512
 
-static void place(struct ingest *g, const struct process *p, int64_t at_ns, struct fleet_point *ret)
-{
-	if (core_map(g->core, p->row.host, (host_time){ at_ns }, ret) != 0) {
-		ret->at.ns = at_ns + g->peers.hosts[p->row.host].offset_ns;
-		ret->err_ns = FACT_UNBOUNDED;
-	}
-}
-
 static int put_log(struct ingest *g, const struct process *p, const struct frame_text *t,
 		   const char *kind, uint32_t level, const char *logger, size_t n_logger,
 		   const char *text, size_t n_text)
@@ -29,7 +21,7 @@ static int put_log(struct ingest *g, const struct process *p, const struct frame
 
 	if (!row)
 		return -ENOMEM;
-	place(g, p, t->at_ns, &at);
+	ingest_place(g, p->row.host, t->at_ns, &at);
 	*row = (struct row_log){
 		.at_ns = at.at.ns, .err_ns = at.err_ns, .process = p->row.process,
 		.rank = p->row.rank, .kind = kind, .level = level,
@@ -112,7 +104,7 @@ static int put_record(struct ingest *g, const struct process *p, const struct fr
 	}
 	row = JOB_PUSH(g->job, records);
 	if (row) {
-		place(g, p, t->at_ns, &at);
+		ingest_place(g, p->row.host, t->at_ns, &at);
 		*row = (struct row_record){
 			.at_ns = at.at.ns, .process = p->row.process, .rank = p->row.rank,
 			.category = job_utf8(g->job, category, strlen(category)),

@@ -175,24 +175,26 @@ static PyObject *py_phase_end(ARGS)
 	return nothing();
 }
 
+/* The id of a name; false when it is no text. */
+static bool intern(PyObject *from, uint32_t *ret)
+{
+	PyObject *bytes = PyUnicode_AsEncodedString(from, "utf-8", "replace");
+	const char *text = bytes ? PyBytes_AsString(bytes) : NULL;
+
+	if (text)
+		*ret = probe_name(text);
+	Py_XDECREF(bytes);
+	return text != NULL;
+}
+
 /* group(name) -> handle for the calls below, the same for the same name; -1
  * when there is no room: then they do nothing. */
 static PyObject *py_group(ARGS)
 {
-	const char *text;
-	PyObject *bytes;
 	uint32_t name, i;
 
-	if (n != 1)
+	if (n != 1 || !intern(argv[0], &name))
 		return bad_call();
-	bytes = PyUnicode_AsEncodedString(argv[0], "utf-8", "replace");
-	text = bytes ? PyBytes_AsString(bytes) : NULL;
-	if (!text) {
-		Py_XDECREF(bytes);
-		return bad_call();
-	}
-	name = probe_name(text);
-	Py_DECREF(bytes);
 	for (i = 0; i < n_groups; i++)
 		if (groups[i].name == name && name != 0)
 			return PyLong_FromUnsignedLong(i);
@@ -316,20 +318,10 @@ static PyObject *py_text(ARGS)
 
 static PyObject *py_name(ARGS)
 {
-	PyObject *bytes;
-	const char *text;
 	uint32_t id;
 
-	if (n != 1)
+	if (n != 1 || !intern(argv[0], &id))
 		return bad_call();
-	bytes = PyUnicode_AsEncodedString(argv[0], "utf-8", "replace");
-	text = bytes ? PyBytes_AsString(bytes) : NULL;
-	if (!text) {
-		Py_XDECREF(bytes);
-		return bad_call();
-	}
-	id = probe_name(text);
-	Py_DECREF(bytes);
 	return PyLong_FromUnsignedLong(id);
 }
 

@@ -34,19 +34,13 @@ int query_snapshot(struct query *pool, struct serve_live *ret, char why[160])
 	struct params p = { &none, 0 };
 	struct reader *rd;
 	sqlite3_stmt *q;
-	int rc, r = query_take_reader(pool, &rd, why);
+	int r = query_take_reader(pool, &rd, why);
 
 	if (r != 0)
 		return r;
-	r = query_start(rd, sql_serve_snapshot, &p, &q, why);
+	r = query_row(rd, sql_serve_snapshot, &p, &q, why);
 	if (r != 0)
 		goto out;
-	rc = sqlite3_step(q);
-	if (rc != SQLITE_ROW) {
-		r = query_fail(rd, rc, why);
-		sqlite3_reset(q);
-		goto out;
-	}
 	*ret = (struct serve_live){
 		.now_ns = time_or_none(q, 0), .last_event_ns = time_or_none(q, 0),
 		.n_agents = (uint32_t)sqlite3_column_int64(q, 1),

@@ -97,16 +97,10 @@ static int metric_quantiles(struct reader *rd, FILE *out, const char *sql, const
 static int metric_steps(struct reader *rd, FILE *out, const struct params *p, char why[160])
 {
 	sqlite3_stmt *q;
-	int rc, r = query_start(rd, sql_serve_metrics_steps, p, &q, why);
+	int r = query_row(rd, sql_serve_metrics_steps, p, &q, why);
 
 	if (r != 0)
 		return r;
-	rc = sqlite3_step(q);
-	if (rc != SQLITE_ROW) {
-		r = query_fail(rd, rc, why);
-		sqlite3_reset(q);
-		return r;
-	}
 	head(out, "step_seconds", "histogram", "Time of a step, earliest begin to latest end over ranks.");
 	for (int col = 2; col < sqlite3_column_count(q); col++)
 		fprintf(out, "syncline_step_seconds_bucket{le=\"%s\"} %" PRId64 "\n",

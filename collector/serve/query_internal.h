@@ -61,6 +61,9 @@ int query_all(struct reader *rd, const char *sql, const struct params *p, json_t
 /* The first row as an object; QUERY_NONE without one. */
 int query_one(struct reader *rd, const char *sql, const struct params *p, json_t **ret,
 	      char why[160]);
+/* The first row of a statement, which the caller resets; an outcome without one. */
+int query_row(struct reader *rd, const char *sql, const struct params *p, sqlite3_stmt **ret,
+	      char why[160]);
 int query_count(struct reader *rd, const char *sql, const struct params *p, int64_t *ret,
 		char why[160]);
 /* {name: list} */

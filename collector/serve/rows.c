@@ -191,20 +191,29 @@ int query_one(struct reader *rd, const char *sql, const struct params *p, json_t
 	return *ret ? 0 : QUERY_NONE;
 }
 
+int query_row(struct reader *rd, const char *sql, const struct params *p, sqlite3_stmt **ret,
+	      char why[160])
+{
+	int rc, r = query_start(rd, sql, p, ret, why);
+
+	if (r != 0)
+		return r;
+	rc = sqlite3_step(*ret);
+	if (rc == SQLITE_ROW)
+		return 0;
+	r = query_fail(rd, rc, why);
+	sqlite3_reset(*ret);
+	return r;
+}
+
 int query_count(struct reader *rd, const char *sql, const struct params *p, int64_t *ret,
 		char why[160])
 {
 	sqlite3_stmt *q;
-	int rc, r = query_start(rd, sql, p, &q, why);
+	int r = query_row(rd, sql, p, &q, why);
 
 	if (r != 0)
 		return r;
-	rc = sqlite3_step(q);
-	if (rc != SQLITE_ROW) {
-		r = query_fail(rd, rc, why);
-		sqlite3_reset(q);
-		return r;
-	}
 	*ret = sqlite3_column_int64(q, 0);
 	sqlite3_reset(q);
 	return 0;

@@ -84,6 +84,7 @@ int store_write(struct store *s, struct store_job *j);
 
 /* "slow", as the finding view has it. */
 const char *store_severity_name(enum fact_severity v);
+const char *store_state_name(enum row_state v);
 
 /* A sentence for a person: what, why, what to do next. */
 void store_explain(char *out, size_t n_out, int outcome, const char *path);

@@ -58,7 +58,7 @@ static int run(struct store *s, const struct bind *b)
 	return rc;
 }
 
-static const char *state_name(enum row_state v)
+const char *store_state_name(enum row_state v)
 {
 	switch (v) {
 	case ROW_ALIVE:
@@ -179,7 +179,7 @@ static int write_process(struct store *s, const struct row_process *v)
 	bind_int(&b, v->host_started_ns);
 	bind_int(&b, v->tick_source);
 	bind_int(&b, v->tick_error_ns);
-	bind_text(&b, state_name(v->state));
+	bind_text(&b, store_state_name(v->state));
 	bind_int_unless(&b, v->state_at_ns, 0);
 	bind_int_unless(&b, v->exit_code, -1);
 	bind_int_unless(&b, v->signal, -1);

@@ -74,14 +74,17 @@ class CRanks(unittest.TestCase):
         p.stdin.write(b"\n")
         p.stdin.flush()
 
-    def steps_in_store(self):
+    def in_store(self, query):
         try:
             db = sqlite3.connect(f"file:{self.db}?mode=ro", uri=True)
-            n = db.execute("select count(*) from rank_step").fetchone()[0]
+            n = db.execute(query).fetchone()[0]
             db.close()
             return n
         except sqlite3.Error:
             return 0
+
+    def steps_in_store(self):
+        return self.in_store("select count(*) from rank_step")
 
     def wait_for(self, what, message, seconds=120):
         end = time.monotonic() + seconds
@@ -123,13 +126,7 @@ class CRanks(unittest.TestCase):
         self.check()
 
     def raw_events(self):
-        try:
-            db = sqlite3.connect(f"file:{self.db}?mode=ro", uri=True)
-            n = db.execute("select coalesce(sum(n_events), 0) from raw_chunk").fetchone()[0]
-            db.close()
-            return n
-        except sqlite3.Error:
-            return 0
+        return self.in_store("select coalesce(sum(n_events), 0) from raw_chunk")
 
     def check(self):
         db = sqlite3.connect(f"file:{self.db}?mode=ro", uri=True)

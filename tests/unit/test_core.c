@@ -344,20 +344,33 @@ static void a_saved_core_that_is_damaged_is_refused(void **state)
 
 /* ---- what may go wrong with a step ---- */
 
-static void a_rank_that_never_ends_a_step_is_waited_for_two_seconds(void **state)
+static struct core *core_of_one_host(struct facts *facts)
 {
-	struct event ev[2] = { { .tick = 1000000, .kind = EVENT_STEP_BEGIN },
-			       { .tick = 9000000, .kind = EVENT_STEP_END } };
-	struct facts facts;
 	struct core *c;
 
-	facts_init(&facts);
-	assert_int_equal(core_new(&c, NULL, &facts), 0);
+	facts_init(facts);
+	assert_int_equal(core_new(&c, NULL, facts), 0);
 	core_host(c, 0, true, 0);
+	return c;
+}
+
+static const struct event one_step[2] = { { .tick = 1000000, .kind = EVENT_STEP_BEGIN },
+					  { .tick = 9000000, .kind = EVENT_STEP_END } };
+
+static void three_of_four_end(struct core *c)
+{
 	for (uint32_t r = 0; r < 4; r++) {
 		core_process(c, &(struct core_process){ .process = r, .rank = (int32_t)r, .world_size = 4 });
-		core_events(c, r, 0, r + 1, ev, r == 3 ? 1 : 2);
+		core_events(c, r, 0, r + 1, one_step, r == 3 ? 1 : 2);
 	}
+}
+
+static void a_rank_that_never_ends_a_step_is_waited_for_two_seconds(void **state)
+{
+	struct facts facts;
+	struct core *c = core_of_one_host(&facts);
+
+	three_of_four_end(c);
 	core_tick(c, (fleet_time){ 10000000 });
 	core_tick(c, (fleet_time){ 1000000000 });
 	assert_int_equal(facts.steps.n, 0);
@@ -366,7 +379,7 @@ static void a_rank_that_never_ends_a_step_is_waited_for_two_seconds(void **state
 	assert_int_equal(facts.steps.v[0].n_ranks, 3);
 	assert_false(facts.steps.v[0].complete);
 	/* the late rank completes it: told again */
-	core_events(c, 3, 0, 9, ev + 1, 1);
+	core_events(c, 3, 0, 9, &one_step[1], 1);
 	core_tick(c, (fleet_time){ 2200000000 });
 	assert_int_equal(facts.steps.n, 2);
 	assert_true(facts.steps.v[1].complete);
@@ -376,18 +389,10 @@ static void a_rank_that_never_ends_a_step_is_waited_for_two_seconds(void **state
 
 static void a_dead_rank_is_not_waited_for(void **state)
 {
-	struct event ev[2] = { { .tick = 1000000, .kind = EVENT_STEP_BEGIN },
-			       { .tick = 9000000, .kind = EVENT_STEP_END } };
 	struct facts facts;
-	struct core *c;
+	struct core *c = core_of_one_host(&facts);
 
-	facts_init(&facts);
-	assert_int_equal(core_new(&c, NULL, &facts), 0);
-	core_host(c, 0, true, 0);
-	for (uint32_t r = 0; r < 4; r++) {
-		core_process(c, &(struct core_process){ .process = r, .rank = (int32_t)r, .world_size = 4 });
-		core_events(c, r, 0, r + 1, ev, r == 3 ? 1 : 2);
-	}
+	three_of_four_end(c);
 	core_process_state(c, 3, CORE_DIED, (host_time){ 5000000 });
 	core_tick(c, (fleet_time){ 10000000 });
 	core_tick(c, (fleet_time){ 260000000 });
@@ -404,11 +409,8 @@ static void lost_events_lower_the_coverage_of_their_step(void **state)
 			      { .tick = 90, .kind = EVENT_STEP_END, .a = event_a(0, 0) },
 			      { .tick = 150, .kind = EVENT_STEP_END, .a = event_a(1, 0) } };
 	struct facts facts;
-	struct core *c;
+	struct core *c = core_of_one_host(&facts);
 
-	facts_init(&facts);
-	assert_int_equal(core_new(&c, NULL, &facts), 0);
-	core_host(c, 0, true, 0);
 	core_process(c, &(struct core_process){ .process = 7, .rank = 0, .world_size = 1 });
 	core_events(c, 7, 0, 1, ev, 2);
 	core_lost(c, 7, (host_time){ 30 }, 3);
@@ -438,11 +440,8 @@ static void evaluation_is_not_the_ranks_own_time(void **state)
 	};
 	const struct fact_rank_step *v;
 	struct facts facts;
-	struct core *c;
+	struct core *c = core_of_one_host(&facts);
 
-	facts_init(&facts);
-	assert_int_equal(core_new(&c, NULL, &facts), 0);
-	core_host(c, 0, true, 0);
 	core_process(c, &(struct core_process){ .process = 7, .rank = 0, .world_size = 1 });
 	core_name(c, 7, 1, "g", 1);
 	core_events(c, 7, 0, 1, ev, sizeof ev / sizeof *ev);
@@ -462,11 +461,8 @@ static void events_before_the_rank_is_known_are_kept(void **state)
 	struct event ev[2] = { { .tick = 1000, .kind = EVENT_STEP_BEGIN },
 			       { .tick = 9000, .kind = EVENT_STEP_END } };
 	struct facts facts;
-	struct core *c;
+	struct core *c = core_of_one_host(&facts);
 
-	facts_init(&facts);
-	assert_int_equal(core_new(&c, NULL, &facts), 0);
-	core_host(c, 0, true, 0);
 	core_process(c, &(struct core_process){ .process = 7, .rank = -1 });
 	core_events(c, 7, 0, 33, ev, 1);
 	assert_true(core_low_water(c) == 33);
@@ -484,11 +480,8 @@ static void the_steps_of_a_restarted_job_go_on_counting(void **state)
 	struct event ev[2] = { { .tick = 1000, .kind = EVENT_STEP_BEGIN },
 			       { .tick = 9000, .kind = EVENT_STEP_END } };
 	struct facts facts;
-	struct core *c;
+	struct core *c = core_of_one_host(&facts);
 
-	facts_init(&facts);
-	assert_int_equal(core_new(&c, NULL, &facts), 0);
-	core_host(c, 0, true, 0);
 	for (uint32_t life = 0; life < 2; life++) {
 		core_process(c, &(struct core_process){ .process = life, .rank = 0, .world_size = 1,
 							.restart_count = (int32_t)life });
