@@ -74,6 +74,10 @@ int cmd_serve(int argc, char **argv)
 		cli_say("%s", d.why);
 		return EXIT_UNREACHED;
 	}
+	if (d.live_wal)
+		cli_say("%s is being written, or its collector was killed: what is served is how it "
+			"stands now. While it is written, its own collector has the live page",
+			o.path);
 	db_close(&d);
 	r = paths_find(&paths);
 	if (r != 0) {

@@ -765,13 +765,15 @@ class Doctor(unittest.TestCase):
 class Serving(Folder):
     """`serve` on a finished run, and `status` against it."""
 
-    def start(self, *options):
+    def start(self, *options, said=None):
         p = subprocess.Popen([SYNCLINE, "serve", self.db, "--http", "127.0.0.1:0", *options], env=environment(),
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(p.stdout.close)
         self.addCleanup(p.wait, 30)
         self.addCleanup(p.terminate)
         for line in p.stdout:
+            if said is not None:
+                said.append(line)
             at = line.find("http://")
             if at >= 0:
                 return line[at:].split()[0].rstrip('",}')
@@ -787,6 +789,17 @@ class Serving(Folder):
         self.assertIn("4 of 4", r.stdout)
         boot = json.loads(call("status", "--json", env={"SYNCLINE_URL": url}).stdout)
         self.assertEqual(boot["live"]["state"], "snapshot")
+
+    def test_a_file_that_is_being_written_is_served_as_it_stands_and_that_is_said(self):
+        db = catalogue.create(self.db, wal=True)
+        self.addCleanup(db.close)
+        db.execute("pragma wal_checkpoint(truncate)")
+        db.execute("pragma wal_autocheckpoint = 0")
+        catalogue.put_verdict(db)
+        said = []
+        url = self.start(said=said)
+        self.assertIn("is being written", "".join(said))
+        self.assertIn("Rank 2 is slow in forward.", call("status", "--url", url).stdout)
 
     def test_status_without_a_collector(self):
         self.assertEqual(call("status").returncode, 2)
