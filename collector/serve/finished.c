@@ -1,4 +1,8 @@
-/* finished.c - a finished run: what the live collector would know, and its picture. */
+/* finished.c - a run without its collector: what that one would know, and its picture.
+ *
+ * One read transaction, so that all of it is of one moment. Somebody may still write
+ * the file: query_changed() says when it is time to load again.
+ */
 #include "query_internal.h"
 
 #include "sql.h"
@@ -28,19 +32,14 @@ static int64_t time_or_none(sqlite3_stmt *q, int col)
 	return sqlite3_column_type(q, col) == SQLITE_NULL ? FACT_NONE : sqlite3_column_int64(q, col);
 }
 
-int query_snapshot(struct query *pool, struct serve_live *ret, char why[160])
+static int load_live(struct reader *rd, const struct params *p, struct serve_live *ret,
+		     char why[160])
 {
-	static const struct route_request none = { 0 };
-	struct params p = { &none, 0 };
-	struct reader *rd;
 	sqlite3_stmt *q;
-	int r = query_take_reader(pool, &rd, why);
+	int r = query_row(rd, sql_serve_snapshot, p, &q, why);
 
 	if (r != 0)
 		return r;
-	r = query_row(rd, sql_serve_snapshot, &p, &q, why);
-	if (r != 0)
-		goto out;
 	*ret = (struct serve_live){
 		.now_ns = time_or_none(q, 0), .last_event_ns = time_or_none(q, 0),
 		.n_agents = (uint32_t)sqlite3_column_int64(q, 1),
@@ -57,9 +56,7 @@ int query_snapshot(struct query *pool, struct serve_live *ret, char why[160])
 					   ? NAN : sqlite3_column_double(q, 10),
 	};
 	sqlite3_reset(q);
-out:
-	query_give_reader(pool, rd);
-	return r;
+	return 0;
 }
 
 /* The first picture sorts every step of every metric, a second and more at 10,000
@@ -76,20 +73,14 @@ static int warm(struct heat *heat)
 	return r < 0 ? r : 0;
 }
 
-int query_heat(struct query *pool, struct heat *heat, char why[160])
+static int load_heat(struct reader *rd, const struct params *p, struct heat *heat, char why[160])
 {
-	static const struct route_request none = { 0 };
-	struct params p = { &none, 0 };
 	uint32_t first = UINT32_MAX, last = 0, n_ranks = 0;
-	struct reader *rd;
 	sqlite3_stmt *q;
-	int rc, r = query_take_reader(pool, &rd, why);
+	int rc, r = query_start(rd, sql_serve_heat, p, &q, why);
 
 	if (r != 0)
 		return r;
-	r = query_start(rd, sql_serve_heat, &p, &q, why);
-	if (r != 0)
-		goto out;
 	while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
 		int64_t step = sqlite3_column_int64(q, 0), rank = sqlite3_column_int64(q, 1);
 		struct fact_rank_step v = {
@@ -123,7 +114,71 @@ int query_heat(struct query *pool, struct heat *heat, char why[160])
 		heat_expect(heat, n_ranks, first, last);
 		r = warm(heat);
 	}
-out:
-	query_give_reader(pool, rd);
 	return r;
+}
+
+static int load_told(struct reader *rd, const struct params *p, char **ret, char why[160])
+{
+	json_t *told;
+	int r = query_told(rd, p, true, &told, why);
+
+	if (r != 0)
+		return r;
+	*ret = json_dumps(told, JSON_COMPACT | JSON_REAL_PRECISION(17));
+	json_decref(told);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int data_version(struct reader *rd, int64_t *ret, char why[160])
+{
+	static const struct route_request none = { 0 };
+	struct params p = { &none, 0 };
+
+	return query_count(rd, "PRAGMA data_version", &p, ret, why);
+}
+
+int query_load(struct query *pool, struct serve_live *ret, char **ret_told, struct heat *heat,
+	       char why[160])
+{
+	static const struct route_request none = { 0 };
+	struct params p = { &none, 0 };
+	struct reader *rd;
+	int64_t version;
+	int rc, r = 0;
+
+	if (pool->watch && query_reader_stale(pool->watch)) {
+		query_drop_reader(pool->watch);
+		pool->watch = NULL;
+	}
+	if (!pool->watch)
+		r = query_take_reader(pool, &pool->watch, why);
+	if (r != 0)
+		return r;
+	rd = pool->watch;
+	rc = sqlite3_exec(rd->db, "BEGIN", NULL, NULL, NULL);
+	r = rc == SQLITE_OK ? load_live(rd, &p, ret, why) : query_fail(rd, rc, why);
+	if (r == 0)
+		r = data_version(rd, &version, why); /* of the transaction, which has begun now */
+	if (r == 0)
+		r = load_told(rd, &p, ret_told, why);
+	if (r == 0)
+		r = load_heat(rd, &p, heat, why);
+	if (!sqlite3_get_autocommit(rd->db))
+		sqlite3_exec(rd->db, "ROLLBACK", NULL, NULL, NULL);
+	if (r == 0) {
+		pool->version = version;
+	} else {
+		query_drop_reader(rd);
+		pool->watch = NULL;
+	}
+	return r;
+}
+
+bool query_changed(struct query *pool)
+{
+	int64_t version;
+	char why[160];
+
+	return !pool->watch || query_reader_stale(pool->watch) ||
+	       data_version(pool->watch, &version, why) != 0 || version != pool->version;
 }

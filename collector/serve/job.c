@@ -38,6 +38,7 @@ void serve_job_free(struct job *job)
 {
 	if (!job)
 		return;
+	free(job->facts.finished);
 	free(job->text);
 	free(job->packed);
 	free(job);
@@ -74,8 +75,15 @@ enum MHD_Result serve_start_job(struct request *rq)
 	job->route = rq->route;
 	job->gzip = rq->gzip;
 	serve_facts(s, &job->facts);
+	if (s->told && (job->route.route == ROUTE_BOOT || job->route.route == ROUTE_RUN)) {
+		job->facts.finished = strdup(s->told);
+		if (!job->facts.finished) {
+			serve_job_free(job);
+			return MHD_NO;
+		}
+	}
 	if (uv_queue_work(s->loop, &job->work, on_work, on_work_done) != 0) {
-		free(job);
+		serve_job_free(job);
 		return serve_refuse(rq, 503, "No worker can be started.", "Ask again in a second.");
 	}
 	s->n_jobs++;

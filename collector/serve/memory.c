@@ -46,8 +46,13 @@ enum MHD_Result serve_no_heat(struct request *rq)
 	char detail[256];
 
 	if (rq->s->load_result == 0)
-		return serve_refuse(rq, 503, "The finished run is still being read.",
-				    "Ask again in a second.");
+		return serve_refuse(rq, 503, "Reading the catalogue.",
+				    "Ask again in a second; a large run takes longer.");
+	if (rq->s->load_result == QUERY_BUSY) {
+		snprintf(detail, sizeof detail, "The catalogue cannot be read now: %s.",
+			 rq->s->load_why);
+		return serve_refuse(rq, 503, detail, "It is tried again every 2 s.");
+	}
 	snprintf(detail, sizeof detail, "The run's picture could not be read: %s.",
 		 rq->s->load_result < 0 ? uv_strerror(rq->s->load_result) : rq->s->load_why);
 	return serve_refuse(rq, 500, detail, "Check the file with `syncline doctor`.");

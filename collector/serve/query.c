@@ -11,12 +11,10 @@
 #define MAX_ARRIVALS 20000
 #define MAX_BUCKETS 20000
 
-/* run, live and coverage. */
-static int run_json(struct reader *rd, const struct query_facts *f, const struct params *p,
-		    json_t **ret, char why[160])
+int query_told(struct reader *rd, const struct params *p, bool with_findings, json_t **ret,
+	       char why[160])
 {
-	const struct serve_live *l = &f->live;
-	json_t *run = NULL, *last = NULL;
+	json_t *run = NULL, *last = NULL, *findings = NULL;
 	int r;
 
 	r = query_one(rd, sql_serve_run, p, &run, why);
@@ -26,13 +24,37 @@ static int run_json(struct reader *rd, const struct query_facts *f, const struct
 	else if (r != 0)
 		return r;
 	r = query_one(rd, sql_serve_last_step, p, &last, why);
-	if (r != 0 && r != QUERY_NONE) {
+	if (r == QUERY_NONE)
+		r = 0;
+	if (r == 0 && with_findings)
+		r = query_all(rd, sql_serve_findings, p, &findings, why);
+	if (r != 0) {
 		json_decref(run);
+		json_decref(last);
 		return r;
 	}
+	*ret = json_pack("{s:o,s:o*,s:o*}", "run", run, "last", last, "findings", findings);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int told_json(struct reader *rd, const struct query_facts *f, const struct params *p,
+		     json_t **ret, char why[160])
+{
+	if (!f->finished)
+		return query_told(rd, p, p->r->route == ROUTE_BOOT, ret, why);
+	*ret = json_loads(f->finished, 0, NULL);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* run, live and coverage. */
+static int run_json(const struct query_facts *f, const json_t *told, json_t **ret)
+{
+	const struct serve_live *l = &f->live;
+	json_t *last = json_object_get(told, "last");
+
 	*ret = json_pack(
-		"{s:o,s:{s:s,s:o,s:o,s:O?,s:O?,s:I,s:I,s:s?},s:{s:o,s:I,s:I,s:I,s:I,s:b}}", "run",
-		run, "live", "state", f->state, "now_ns", query_instant_json(l->now_ns),
+		"{s:O,s:{s:s,s:o,s:o,s:O?,s:O?,s:I,s:I,s:s?},s:{s:o,s:I,s:I,s:I,s:I,s:b}}", "run",
+		json_object_get(told, "run"), "live", "state", f->state, "now_ns", query_instant_json(l->now_ns),
 		"last_event_ns", query_instant_json(l->last_event_ns), "step",
 		json_object_get(last, "step"), "step_ns", json_object_get(last, "dur_ns"),
 		"n_ranks", (json_int_t)l->n_ranks, "n_agents", (json_int_t)l->n_agents, "listen",
@@ -41,26 +63,19 @@ static int run_json(struct reader *rd, const struct query_facts *f, const struct
 		(json_int_t)l->n_ranks_seen, "events", (json_int_t)l->n_events, "events_lost",
 		(json_int_t)l->n_events_lost, "drops", (json_int_t)l->n_drops, "collectives_hidden",
 		json_is_true(json_object_get(last, "hidden")));
-	json_decref(last);
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int boot_json(struct reader *rd, const struct query_facts *f, const struct params *p,
-		     json_t **ret, char why[160])
+static int boot_json(const struct query_facts *f, const json_t *told, json_t **ret)
 {
 	const struct serve_live *l = &f->live;
 	bool has_steps = f->n_ranks > 0;
-	json_t *boot, *findings, *more, *metrics, *baselines, *aggs;
+	json_t *boot, *more, *metrics, *baselines, *aggs;
 	int r;
 
-	r = run_json(rd, f, p, &boot, why);
+	r = run_json(f, told, &boot);
 	if (r != 0)
 		return r;
-	r = query_all(rd, sql_serve_findings, p, &findings, why);
-	if (r != 0) {
-		json_decref(boot);
-		return r;
-	}
 	metrics = json_array();
 	baselines = json_array();
 	aggs = json_array();
@@ -71,7 +86,7 @@ static int boot_json(struct reader *rd, const struct query_facts *f, const struc
 	for (unsigned a = 0; a < HEAT_N_AGGS; a++)
 		json_array_append_new(aggs, json_string(heat_agg_name((enum heat_agg)a)));
 	more = json_pack(
-		"{s:{s:o,s:I,s:I},s:{s:o,s:b},s:{s:o,s:o,s:I},s:{s:I,s:o,s:o,s:o},s:o,s:I,s:s}",
+		"{s:{s:o,s:I,s:I},s:{s:o,s:b},s:{s:o,s:o,s:I},s:{s:I,s:o,s:o,s:o},s:O,s:I,s:s}",
 		"clock", "error_ns", query_duration_json(l->clock_error_ns), "hosts",
 		(json_int_t)l->n_hosts, "unaligned", (json_int_t)l->n_hosts_unaligned, "overhead",
 		"agent_cpu_ratio", query_real_json(l->agent_cpu_ratio), "known",
@@ -79,7 +94,8 @@ static int boot_json(struct reader *rd, const struct query_facts *f, const struc
 		has_steps ? json_integer(f->first_step) : json_null(), "last_step",
 		has_steps ? json_integer(f->last_step) : json_null(), "n_ranks",
 		(json_int_t)f->n_ranks, "heat", "rev", (json_int_t)f->rev, "metrics", metrics,
-		"baselines", baselines, "aggs", aggs, "findings", findings, "cursor",
+		"baselines", baselines, "aggs", aggs, "findings",
+		json_object_get(told, "findings"), "cursor",
 		(json_int_t)f->cursor, "version", SYNCLINE_VERSION);
 	if (!more || json_object_update(boot, more) != 0) {
 		json_decref(more);
@@ -210,16 +226,26 @@ static int drops_json(struct reader *rd, const struct params *p, json_t **ret, c
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* ---- Prometheus text */
+static int told_answer(struct reader *rd, const struct params *p, const struct query_facts *f,
+		       json_t **ret, char why[160])
+{
+	json_t *told;
+	int r = told_json(rd, f, p, &told, why);
+
+	if (r != 0)
+		return r;
+	r = p->r->route == ROUTE_BOOT ? boot_json(f, told, ret) : run_json(f, told, ret);
+	json_decref(told);
+	return r;
+}
 
 static int answer_json(struct reader *rd, const struct params *p, const struct query_facts *f,
 		       json_t **ret, char why[160])
 {
 	switch (p->r->route) {
 	case ROUTE_BOOT:
-		return boot_json(rd, f, p, ret, why);
 	case ROUTE_RUN:
-		return run_json(rd, f, p, ret, why);
+		return told_answer(rd, p, f, ret, why);
 	case ROUTE_RANKS:
 		return query_listed(rd, "ranks", sql_serve_ranks, p, ret, why);
 	case ROUTE_FINDINGS:

@@ -27,6 +27,7 @@ struct query_facts {
 	uint32_t first_step, last_step, n_ranks; /* of the heat */
 	uint64_t rev, cursor;
 	size_t n_streams;
+	char *finished; /* what was told at the load, owned; NULL = ask the catalogue */
 };
 
 /* finished: nobody is known to write it, so it may be read without leaving a trace. */
@@ -39,9 +40,13 @@ void query_free(struct query *q); /* no question may be running */
 int query_answer(struct query *q, const struct route_request *r, const struct query_facts *facts,
 		 char **ret, size_t *ret_n, char why[160]);
 
-/* For a finished run: what the live collector would know, and its picture. No
- * deadline. */
-int query_snapshot(struct query *q, struct serve_live *ret, char why[160]);
-int query_heat(struct query *q, struct heat *heat, char why[160]);
+/* For a file without its collector, one call at a time. No deadline.
+ *
+ * All of one moment: what the live collector would know, what boot tells (*ret_told,
+ * caller frees) and the picture. */
+int query_load(struct query *q, struct serve_live *ret, char **ret_told, struct heat *heat,
+	       char why[160]);
+/* Was the file written since the last load that went well? */
+bool query_changed(struct query *q);
 /* Is this a catalogue that can be answered from? */
 int query_check(struct query *q, char why[160]);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #define N_READERS 4 /* libuv's workers */
 #define N_STATEMENTS 32
@@ -18,6 +19,7 @@ struct reader {
 	sqlite3 *db;
 	int64_t deadline_ns; /* INT64_MAX = none */
 	bool late, immutable;
+	struct stat as_opened; /* immutable: the file then */
 	size_t n_statements;
 	struct {
 		const char *sql;
@@ -33,6 +35,10 @@ struct query {
 
 	atomic_bool cancelled;
 
+	/* the load's, one at a time */
+	struct reader *watch; /* data_version means something within one connection only */
+	int64_t version;
+
 	/* shared, under lock */
 	pthread_mutex_t lock;
 	struct reader *idle[N_READERS];
@@ -43,6 +49,9 @@ struct query {
 int64_t query_now_ns(void);
 int query_take_reader(struct query *pool, struct reader **ret, char why[160]);
 void query_give_reader(struct query *pool, struct reader *rd);
+void query_drop_reader(struct reader *rd); /* closes it; NULL is fine */
+/* Opened as it is, and it is not so any more. */
+bool query_reader_stale(const struct reader *rd);
 /* The outcome of an SQLite error, its sentence in why. */
 int query_fail(struct reader *rd, int rc, char why[160]);
 /* An SQLite code. A statement is kept by the address of its text. */
@@ -76,6 +85,10 @@ json_t *query_real_json(double v);
 /* An instant as a decimal string; a browser's numbers cannot hold it. */
 json_t *query_instant_json(int64_t at_ns);
 json_t *query_duration_json(int64_t v_ns);
+
+/* query.c: what boot tells of the catalogue itself: run, last step, findings. */
+int query_told(struct reader *rd, const struct params *p, bool with_findings, json_t **ret,
+	       char why[160]);
 
 /* metrics.c */
 int query_metrics(struct reader *rd, const struct query_facts *f, const struct params *p,

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 int64_t query_now_ns(void)
@@ -37,7 +36,7 @@ int query_new(struct query **ret, const char *path, bool finished, unsigned dead
 	return 0;
 }
 
-static void reader_free(struct reader *rd)
+void query_drop_reader(struct reader *rd)
 {
 	if (!rd)
 		return;
@@ -56,8 +55,9 @@ void query_free(struct query *q)
 {
 	if (!q)
 		return;
+	query_drop_reader(q->watch);
 	for (size_t i = 0; i < q->n_idle; i++)
-		reader_free(q->idle[i]);
+		query_drop_reader(q->idle[i]);
 	pthread_mutex_destroy(&q->lock);
 	free(q->path);
 	free(q->wal_path);
@@ -117,6 +117,10 @@ static int open_immutable(struct reader *rd)
 
 	if (!uri)
 		return SQLITE_NOMEM;
+	if (stat(rd->pool->path, &rd->as_opened) != 0) {
+		free(uri);
+		return SQLITE_CANTOPEN;
+	}
 	memcpy(uri, "file:", 5);
 	at = 5 + url_encode(rd->pool->path, n, uri + 5, room - 5);
 	memcpy(uri + at, "?immutable=1", 13);
@@ -146,7 +150,7 @@ static int reader_open(struct query *pool, struct reader **ret, char why[160])
 	if (rc != SQLITE_OK) {
 		int r = query_fail(rd, rc, why);
 
-		reader_free(rd);
+		query_drop_reader(rd);
 		return r;
 	}
 	/* The file may come from a stranger: its schema gets no powers. */
@@ -158,6 +162,18 @@ static int reader_open(struct query *pool, struct reader **ret, char why[160])
 	return 0;
 }
 
+bool query_reader_stale(const struct reader *rd)
+{
+	const struct stat *was = &rd->as_opened;
+	struct stat now;
+
+	if (!rd->immutable)
+		return false;
+	return has_log(rd->pool) || stat(rd->pool->path, &now) != 0 || now.st_ino != was->st_ino ||
+	       now.st_size != was->st_size || now.st_mtim.tv_sec != was->st_mtim.tv_sec ||
+	       now.st_mtim.tv_nsec != was->st_mtim.tv_nsec;
+}
+
 int query_take_reader(struct query *pool, struct reader **ret, char why[160])
 {
 	struct reader *rd = NULL;
@@ -167,8 +183,8 @@ int query_take_reader(struct query *pool, struct reader **ret, char why[160])
 	if (pool->n_idle > 0)
 		rd = pool->idle[--pool->n_idle];
 	pthread_mutex_unlock(&pool->lock);
-	if (rd && rd->immutable && has_log(pool)) {
-		reader_free(rd); /* not finished after all: somebody writes again */
+	if (rd && query_reader_stale(rd)) {
+		query_drop_reader(rd); /* not finished after all: somebody writes again */
 		rd = NULL;
 	}
 	if (!rd) {
@@ -192,7 +208,7 @@ void query_give_reader(struct query *pool, struct reader *rd)
 		rd = NULL;
 	}
 	pthread_mutex_unlock(&pool->lock);
-	reader_free(rd);
+	query_drop_reader(rd);
 }
 
 int query_prepare(struct reader *rd, const char *sql, sqlite3_stmt **ret)

@@ -180,6 +180,8 @@ static enum MHD_Result dispatch(struct request *rq)
 		return serve_send_since(rq);
 	case ROUTE_BOOT:
 	case ROUTE_RUN:
+	case ROUTE_METRICS:
+		return s->heat ? serve_start_job(rq) : serve_no_heat(rq); /* not of an unread run */
 	case ROUTE_RANKS:
 	case ROUTE_FINDINGS:
 	case ROUTE_STEPS:
@@ -188,7 +190,6 @@ static enum MHD_Result dispatch(struct request *rq)
 	case ROUTE_CLOCKS:
 	case ROUTE_DROPS:
 	case ROUTE_LOGS:
-	case ROUTE_METRICS:
 		return serve_start_job(rq);
 	case ROUTE_FILE:
 	case ROUTE_LOGIN:

@@ -17,15 +17,20 @@
 #define MAX_CONNECTION_BYTES ((size_t)32 << 10)
 #define IDLE_S 30u
 #define STALE_NS INT64_C(10000000000)
+#define RELOAD_MS 2000u
 #define GRACE_NS INT64_C(500000000) /* for goodbyes to reach the streams */
 
-/* A finished run on its way into memory: the worker's until it is done. */
+/* A file without its collector on its way into memory: the worker's until done. */
 struct load {
 	uv_work_t work;
 	struct serve *s;
 	struct query *query;
+	bool again; /* only if the file changed */
+	bool unchanged;
 	struct heat *heat;
+	char *told;
 	struct serve_live snapshot;
+	int64_t took_ns;
 	int result;
 	char why[160];
 };
@@ -119,17 +124,58 @@ static void on_check_timer(uv_timer_t *handle)
 		serve_kick(s);
 }
 
-/* ---- a finished run */
+/* ---- a file without its collector
+ *
+ * Facts and picture are of one moment, the load's. Where somebody still writes the
+ * file, it is loaded again: looked at each 2 s, and less often the longer a load
+ * takes, so that a large file costs at most a tenth of one worker.
+ */
 
 /* Worker thread. */
 static void on_load(uv_work_t *work)
 {
 	struct load *load = work->data;
+	int64_t begin_ns = serve_mono_ns();
 
-	load->result = query_snapshot(load->query, &load->snapshot, load->why);
+	load->unchanged = load->again && !query_changed(load->query);
+	if (load->unchanged)
+		return;
+	load->result = heat_new(&load->heat);
 	if (load->result == 0)
-		load->result = query_heat(load->query, load->heat, load->why);
+		load->result = query_load(load->query, &load->snapshot, &load->told, load->heat,
+					  load->why);
+	load->took_ns = serve_mono_ns() - begin_ns;
 }
+
+/* The load's facts and picture become those that are served. Addresses and tags
+ * carry the revision, so it has to grow. */
+static int adopt(struct serve *s, struct load *load)
+{
+	struct picture *picture;
+	bool first = !s->heat;
+	uint32_t last, n_ranks, from;
+	int r = picture_new(&picture);
+
+	if (r != 0)
+		return r;
+	if (!first)
+		s->rev_base = serve_rev(s) + 1;
+	picture_free(s->picture);
+	heat_free(s->own_heat);
+	free(s->told);
+	s->picture = picture;
+	s->heat = s->own_heat = load->heat;
+	s->told = load->told;
+	s->snapshot = load->snapshot;
+	load->heat = NULL;
+	load->told = NULL;
+	heat_bounds(s->heat, &from, &last, &n_ranks);
+	if (!first)
+		serve_notify_step(s, n_ranks ? last : 0);
+	return 0;
+}
+
+static void load_later(struct serve *s, int64_t took_ns);
 
 static void on_load_done(uv_work_t *work, int status)
 {
@@ -138,13 +184,15 @@ static void on_load_done(uv_work_t *work, int status)
 
 	(void)status;
 	s->n_jobs--;
-	s->own_heat = load->heat;
-	s->load_result = load->result;
-	memcpy(s->load_why, load->why, sizeof s->load_why);
-	if (load->result == 0) {
-		s->snapshot = load->snapshot;
-		s->heat = s->own_heat;
+	if (!load->unchanged) {
+		if (load->result == 0)
+			load->result = adopt(s, load);
+		s->load_result = load->result;
+		memcpy(s->load_why, load->why, sizeof s->load_why);
 	}
+	load_later(s, load->took_ns);
+	heat_free(load->heat);
+	free(load->told);
 	free(load);
 }
 
@@ -157,16 +205,32 @@ static int start_load(struct serve *s)
 		load->work.data = load;
 		load->s = s;
 		load->query = s->query;
-		load->heat = s->own_heat;
+		load->again = s->heat;
 		r = uv_queue_work(s->loop, &load->work, on_load, on_load_done);
 	}
 	if (r != 0) {
 		free(load);
 		return r;
 	}
-	s->own_heat = NULL;
 	s->n_jobs++;
 	return 0;
+}
+
+static void on_load_timer(uv_timer_t *handle)
+{
+	struct serve *s = handle->data;
+
+	if (!s->stopping && start_load(s) != 0)
+		load_later(s, 0);
+}
+
+static void load_later(struct serve *s, int64_t took_ns)
+{
+	uint64_t wait_ms = (uint64_t)took_ns / 1000000 * 10;
+
+	if (!s->stopping)
+		uv_timer_start(&s->load_timer, on_load_timer,
+			       wait_ms > RELOAD_MS ? wait_ms : RELOAD_MS, 0);
 }
 
 /* ---- start */
@@ -258,6 +322,7 @@ static void free_all(struct serve *s)
 	free(s->hosts);
 	free(s->token);
 	free(s->url);
+	free(s->told);
 	picture_free(s->picture);
 	query_free(s->query);
 	feed_free(s->feed);
@@ -303,7 +368,7 @@ static int prepare(struct serve *s, const struct serve_config *cfg)
 	r = query_check(s->query, s->load_why);
 	if (r > 0)
 		return SERVE_BAD_DATABASE;
-	return r != 0 ? r : heat_new(&s->own_heat);
+	return r;
 }
 
 static void open_timer(struct serve *s, uv_timer_t *timer)
@@ -374,6 +439,7 @@ int serve_start(struct serve **ret, struct uv_loop_s *loop, const struct serve_c
 	open_timer(s, &s->feed_timer);
 	open_timer(s, &s->check_timer);
 	open_timer(s, &s->grace_timer);
+	open_timer(s, &s->load_timer);
 	uv_poll_start(&s->poll, UV_READABLE, on_poll);
 	s->streams.feed = s->feed;
 	s->streams.heartbeat_ns = (int64_t)or_default(cfg->heartbeat_ms, 15000) * 1000000;
@@ -383,6 +449,8 @@ int serve_start(struct serve **ret, struct uv_loop_s *loop, const struct serve_c
 	uv_timer_start(&s->check_timer, on_check_timer, check_ms, check_ms);
 	if (s->read_only)
 		s->load_result = start_load(s); /* without memory: every picture says so */
+	if (s->load_result != 0)
+		load_later(s, 0);
 	run_daemon(s);
 	*ret = s;
 	return 0;
@@ -429,6 +497,7 @@ static void stop_now(struct serve *s)
 	uv_close((uv_handle_t *)&s->feed_timer, on_closed);
 	uv_close((uv_handle_t *)&s->check_timer, on_closed);
 	uv_close((uv_handle_t *)&s->grace_timer, on_closed);
+	uv_close((uv_handle_t *)&s->load_timer, on_closed);
 }
 
 /* Workers that still run hold requests; streams get a moment to take their bye. */

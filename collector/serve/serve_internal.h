@@ -27,6 +27,7 @@ struct serve {
 	uv_timer_t feed_timer; /* folded events that wait */
 	uv_timer_t check_timer; /* streams */
 	uv_timer_t grace_timer; /* while stopping */
+	uv_timer_t load_timer; /* read-only: look whether the file was written */
 	unsigned n_handles; /* open */
 	bool running; /* inside MHD_run: a kick is served by its caller */
 
@@ -42,6 +43,7 @@ struct serve {
 	struct heat *heat;  /* NULL while a finished run is being read */
 	struct heat *own_heat; /* read-only: owned */
 	struct serve_live snapshot;
+	char *told; /* read-only: boot's part of the catalogue, as of the heat; owned */
 	uint64_t rev_base; /* added to the heat's revision: differs from run to run */
 	int load_result;
 	char load_why[160];

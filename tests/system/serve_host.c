@@ -6,6 +6,7 @@
  *   step N | finding ID CLASS SEVERITY | rank R STATE | drop N | clock NS
  *   event NOW LAST     fleet times of now and of the newest event
  *   put STEP RANK SELF_NS EXCESS   one more cell
+ *   release            what `hold` holds: the workers, and so the load of a read-only file
  *   quit               (or the end of stdin)
  *
  * Answers "ok" to each, so that a test knows it happened. First line out: the URL.
@@ -24,6 +25,8 @@
 struct host {
 	uv_loop_t loop;
 	uv_pipe_t in;
+	uv_work_t held;
+	uv_sem_t release;
 	struct serve *serve;
 	struct heat *heat;
 	int64_t now_ns, last_event_ns;
@@ -45,6 +48,20 @@ static void on_live(void *arg, struct serve_live *ret)
 	ret->n_hosts = 2;
 	ret->n_hosts_unaligned = 1;
 	ret->agent_cpu_ratio = 0.004;
+}
+
+static void on_held(uv_work_t *work)
+{
+	struct host *h = work->data;
+
+	uv_sem_wait(&h->release);
+}
+
+static void hold(struct host *h)
+{
+	uv_sem_init(&h->release, 0);
+	h->held.data = h;
+	uv_queue_work(&h->loop, &h->held, on_held, NULL);
 }
 
 static void on_stopped(void *arg)
@@ -71,7 +88,9 @@ static bool obey(struct host *h, const char *line)
 
 	if (strcmp(line, "quit") == 0)
 		return false;
-	if (sscanf(line, "step %u", &step) == 1)
+	if (strcmp(line, "release") == 0)
+		uv_sem_post(&h->release);
+	else if (sscanf(line, "step %u", &step) == 1)
 		serve_notify_step(h->serve, step);
 	else if (sscanf(line, "finding %" SCNd64 " %63s %63s", &n, a, b) == 3)
 		serve_notify_finding(h->serve, n, a, b);
@@ -123,13 +142,14 @@ static void on_line(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 }
 
 /* serve_host DB ADDR:PORT [read-only] [token=T] [host=NAME] [gap_ms=N] [heartbeat_ms=N]
- * [slow_ms=N] [query_ms=N] */
+ * [slow_ms=N] [query_ms=N] [hold] */
 int main(int argc, char **argv)
 {
 	static struct host h = { .now_ns = 2000000000, .last_event_ns = 1999000000 };
 	struct serve_config cfg = { .live = on_live, .arg = &h };
 	char error[512], why[160] = "";
 	const char *name;
+	bool held = false;
 	int r;
 
 	if (argc < 3)
@@ -139,6 +159,8 @@ int main(int argc, char **argv)
 	for (int i = 3; i < argc; i++) {
 		if (strcmp(argv[i], "read-only") == 0)
 			cfg.read_only = true;
+		else if (strcmp(argv[i], "hold") == 0)
+			held = true;
 		else if (strncmp(argv[i], "token=", 6) == 0)
 			cfg.token = argv[i] + 6;
 		else if (strncmp(argv[i], "host=", 5) == 0)
@@ -150,13 +172,20 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	uv_loop_init(&h.loop);
+	if (held) {
+		setenv("UV_THREADPOOL_SIZE", "1", 1);
+		hold(&h);
+	}
 	if (!cfg.read_only) {
 		struct query *q;
+		struct serve_live live;
+		char *told = NULL;
 
 		if (heat_new(&h.heat) != 0 || query_new(&q, cfg.db_path, false, 1000) != 0)
 			return 3;
-		r = query_heat(q, h.heat, why);
+		r = query_load(q, &live, &told, h.heat, why);
 		query_free(q);
+		free(told);
 		if (r != 0)
 			fprintf(stderr, "%s\n", why);
 		cfg.heat = h.heat;

@@ -942,6 +942,69 @@ class Start(unittest.TestCase):
         self.assertEqual(host.ask('/api/v1/step/900').status, 200)
         self.assertEqual(host.close(), 0)
 
+    def test_before_the_load_is_done_nothing_is_told_of_the_run(self):
+        host = Host(self.db_path, 'read-only', 'hold')
+        for path in ('/api/v1/boot', '/api/v1/run', '/metrics', '/readyz',
+                     '/api/v1/heat/self/peers/max/0-0/0/0'):
+            a = host.ask(path)
+            self.assertEqual((a.status, a.headers['Retry-After']), (503, '1'), path)
+            p = a.json()
+            self.assertEqual(p['detail'], 'Reading the catalogue.')
+            self.assertIn('Ask again', p['hint'])
+        self.assertEqual(host.ask('/healthz').status, 200)
+        host.tell('release')
+        host.wait_ready()
+        b = host.ask('/api/v1/boot').json()
+        self.assertEqual((b['live']['state'], b['coverage']['ranks_seen']), ('snapshot', 4))
+        self.assertEqual(host.close(), 0)
+
+    def add_step(self, step):
+        put(self.db, 'raw_step', step=step, begin_ns=T0 + step * 50 * MS, dur_ns=MS, dur_err_ns=1,
+            n_ranks=5, complete=1)
+        for rank in range(5):
+            put(self.db, 'raw_rank_step', step=step, rank=rank, begin_ns=T0, dur_ns=MS, self_ns=MS,
+                n_peers=5, coverage=1.0)
+        put(self.db, 'raw_process', process_id=20, host_id=1, agent=1, unique_id=20, pid=120,
+            rank=4, world_size=5, restart_count=0, host_started_ns=1, state='alive')
+        self.db.commit()
+
+    def written_meanwhile(self, host):
+        """Every answer is of one moment, before or after, and the later one comes."""
+        host.wait_ready()
+        before = host.ask('/api/v1/boot').json()
+        events = Events(host).begin()
+        events.next()
+        self.add_step(900)
+        moments = set()
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            b = host.ask('/api/v1/boot').json()
+            moments.add((b['live']['step'], b['axes']['last_step'], b['axes']['n_ranks'],
+                         b['coverage']['ranks_seen']))
+            if b['live']['step'] == 900:
+                break
+            time.sleep(0.1)
+        self.assertLessEqual(moments, {(LAST, LAST, 4, 4), (900, 900, 5, 5)})
+        self.assertIn((900, 900, 5, 5), moments)
+        self.assertGreater(b['heat']['rev'], before['heat']['rev'])
+        _, name, data = events.next()
+        self.assertEqual((name, data['step']), ('step', 900))
+        events.close()
+        self.assertEqual(host.ask('/api/v1/heat/self/peers/max/0-0/0/3').status, 200)
+        rev = b['heat']['rev']
+        time.sleep(2.5)
+        self.assertEqual(host.ask('/api/v1/boot').json()['heat']['rev'], rev) # loaded once
+        self.assertEqual(host.close(), 0)
+
+    def test_a_file_that_is_being_written_is_loaded_again_as_a_whole(self):
+        self.written_meanwhile(Host(self.db_path, 'read-only'))
+
+    def test_a_finished_file_that_is_written_again_is_loaded_again_as_a_whole(self):
+        self.db.close()
+        host = Host(self.db_path, 'read-only')
+        self.db = sqlite3.connect(self.db_path)
+        self.written_meanwhile(host)
+
     def test_a_locked_catalogue_is_503_with_retry_after(self):
         self.db.execute('PRAGMA journal_mode = DELETE')
         host = Host(self.db_path)
