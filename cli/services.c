@@ -1,6 +1,7 @@
 #include "services.h"
 #include "cli.h"
 #include "launch.h"
+#include "../proto/said.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -105,6 +106,50 @@ static void show_log(const struct services *s, const char *name)
 	while ((line = strsep(&at, "\n")))
 		if (*line)
 			cli_say("  %s: %s", name, line);
+}
+
+/* Must the user see this line while the job runs? NULL, or what to say. */
+static const char *for_user(const char *line)
+{
+	static const char name[] = "syncline-collector: ";
+
+	if (strncmp(line, name, sizeof name - 1) != 0)
+		return NULL;
+	line += sizeof name - 1;
+	return strncmp(line, SAID_NOT_STORING, strlen(SAID_NOT_STORING)) == 0 ||
+			       strncmp(line, SAID_STORING_AGAIN, strlen(SAID_STORING_AGAIN)) == 0
+		       ? line : NULL;
+}
+
+/* Passes on what the collector wrote since the last look. It limits its own rate. */
+static void relay_log(struct services *s)
+{
+	char path[PATH_MAX], text[8192], *at = text, *end;
+	const char *said;
+	ssize_t n;
+	int fd;
+
+	if (s->options.collector_url || !s->work_dir[0])
+		return;
+	log_path(s, "collector", path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	n = pread(fd, text, sizeof text - 1, s->log_read);
+	close(fd);
+	if (n <= 0)
+		return;
+	text[n] = '\0';
+	while ((end = memchr(at, '\n', (size_t)(text + n - at)))) {
+		*end = '\0';
+		said = for_user(at);
+		if (said)
+			cli_say("the collector is %s", said);
+		at = end + 1;
+	}
+	if (at == text && (size_t)n == sizeof text - 1)
+		at = text + n; /* no line of ours is so long */
+	s->log_read += at - text; /* the rest of a line comes later */
 }
 
 /* In its own process group: Ctrl-C in the terminal is for the job. */
@@ -383,6 +428,7 @@ static bool wants_restart(const struct service *v)
 
 void services_tick(struct services *s)
 {
+	relay_log(s);
 	if (wants_restart(&s->collector)) {
 		s->collector.n_restarts++;
 		if (!start_collector(s)) {
@@ -482,6 +528,7 @@ void services_stop_collector(struct services *s)
 {
 	s->collector.ready = false;
 	stop(s, &s->collector, "collector", COLLECTOR_STOP_MS);
+	relay_log(s);
 }
 
 bool services_all_shipped(const struct services *s)

@@ -44,6 +44,7 @@ struct services {
 	char url[256];	      /* control URL for the agent */
 	char http_url[256];   /* "" = unknown (a collector of somebody else's) */
 	char http_bound[128]; /* ADDR:PORT of it, for a restart */
+	int64_t log_read;     /* bytes of the collector's log that were looked at */
 	bool traced;	      /* the job gets the probe's environment */
 };
 

@@ -22,6 +22,7 @@
 #include "heat.h"
 #include "inbox.h"
 #include "ingest.h"
+#include "../proto/said.h"
 #include "serve/serve.h"
 #include "store/store.h"
 
@@ -43,6 +44,8 @@
 #define DEFAULT_HTTP "127.0.0.1:7780"
 #define TICK_MS 50
 #define STOP_DEADLINE_MS 10000
+#define TROUBLE_EVERY_NS INT64_C(30000000000) /* a disk at its brim fills again and again */
+#define FINE_AFTER_NS INT64_C(2000000000)
 #define MAX_TOKEN 64
 #define MAX_RUN_ID 64
 #define MAX_HTTP_HOSTS 16
@@ -76,7 +79,8 @@ struct collector {
 	int status;
 	uint64_t n_drops_told;
 	int64_t clock_error_told_ns;
-	int trouble_told;
+	int trouble_told; /* 0 = the user knows of none */
+	int64_t trouble_told_ns, fine_since_ns; /* raw; FACT_NONE = never, not yet */
 };
 
 static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -435,24 +439,47 @@ static void on_live(void *arg, struct serve_live *ret)
 	};
 }
 
+static void say_storing_again(struct collector *c)
+{
+	say(SAID_STORING_AGAIN "the catalogue takes what agents kept, and what comes.");
+	c->trouble_told = 0;
+}
+
+/* Once when the disk takes no more and once when it does again: `syncline run` puts
+ * these lines before its user. */
+static void tell_trouble(struct collector *c, int64_t raw_ns)
+{
+	int trouble = store_trouble(c->store);
+	char why[5000];
+
+	if (trouble != 0) {
+		c->fine_since_ns = FACT_NONE;
+		if (trouble == c->trouble_told ||
+		    (c->trouble_told_ns != FACT_NONE &&
+		     raw_ns - c->trouble_told_ns < TROUBLE_EVERY_NS))
+			return;
+		store_explain(why, sizeof why, trouble, c->db_path);
+		say(SAID_NOT_STORING "%s", why);
+		c->trouble_told = trouble;
+		c->trouble_told_ns = raw_ns;
+	} else if (c->trouble_told != 0) {
+		if (c->fine_since_ns == FACT_NONE)
+			c->fine_since_ns = raw_ns;
+		if (raw_ns - c->fine_since_ns >= FINE_AFTER_NS)
+			say_storing_again(c);
+	}
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct collector *c = timer->data;
 	struct serve_live live;
-	int trouble;
 
 	ingest_tick(c->ingest, clk_raw_ns());
 	check_fatal(c);
 	if (c->stopping)
 		return;
-	trouble = store_trouble(c->store);
-	if (trouble != c->trouble_told) {
-		char why[5000];
-
-		store_explain(why, sizeof why, trouble, c->db_path);
-		say("%s", trouble ? why : "The catalogue is being written again.");
-		c->trouble_told = trouble;
-	}
+	tell_trouble(c, clk_raw_ns());
 	on_live(c, &live);
 	if (live.n_drops != c->n_drops_told)
 		serve_notify_drop(c->serve, live.n_drops);
@@ -487,6 +514,8 @@ static void stop(struct collector *c)
 			store_explain(why, sizeof why, store_trouble(c->store), c->db_path);
 			say("leaving with work undone; agents keep what was not acknowledged. %s", why);
 			c->status = EXIT_UNREACHED;
+		} else if (c->trouble_told != 0) {
+			say_storing_again(c);
 		}
 		inbox_drain(c->inbox, 1000);
 	}
@@ -703,7 +732,7 @@ int main(int argc, char **argv)
 
 	signal(SIGPIPE, SIG_IGN);
 	uv_loop_init(&c.loop);
-	c.clock_error_told_ns = FACT_NONE;
+	c.clock_error_told_ns = c.trouble_told_ns = c.fine_since_ns = FACT_NONE;
 	status = start(&c);
 	if (status == 0) {
 		say_ready(&c);
