@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <curl/curl.h>
 #include <jansson.h>
@@ -14,6 +15,8 @@
 #define CONNECT_S 5
 #define ANSWER_S 15
 #define MAX_TOKEN 256
+#define RETRY_MS 250
+#define BUSY_S 10 /* for a collector that says it will be ready soon */
 
 struct status_options {
 	const char *url, *token_file;
@@ -78,6 +81,40 @@ struct client {
 	struct curl_slist *headers;
 };
 
+/* One question; again while the answer is "not yet", as just after a start. */
+static CURLcode perform(struct client *c, struct answer *a)
+{
+	CURLcode r;
+
+	for (int n_waits = 0;; n_waits++) {
+		curl_off_t after_s = 0;
+
+		r = curl_easy_perform(c->curl);
+		curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &a->code);
+		curl_easy_getinfo(c->curl, CURLINFO_RETRY_AFTER, &after_s);
+		if (r != CURLE_OK || a->code != 503 || after_s <= 0 ||
+		    n_waits * RETRY_MS >= BUSY_S * 1000)
+			return r;
+		free(a->text);
+		*a = (struct answer){0};
+		nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
+	}
+}
+
+/* What a refusal says for itself: problem JSON, or nothing. */
+static void say_refused(const char *url, const struct answer *a)
+{
+	json_t *v = json_loadb(a->text ? a->text : "", a->n, 0, NULL);
+	const char *detail = json_string_value(json_object_get(v, "detail"));
+	const char *hint = json_string_value(json_object_get(v, "hint"));
+
+	if (a->code == 503 && detail)
+		cli_say("%s is not ready: %s %s", url, detail, hint ? hint : "");
+	else
+		cli_say("%s answered %ld. Is that a syncline collector?", url, a->code);
+	json_decref(v);
+}
+
 static json_t *get(struct client *c, const char *path)
 {
 	char url[1024], error[CURL_ERROR_SIZE] = "";
@@ -90,15 +127,14 @@ static json_t *get(struct client *c, const char *path)
 	curl_easy_setopt(c->curl, CURLOPT_URL, url);
 	curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, &a);
 	curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, error);
-	r = curl_easy_perform(c->curl);
-	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &a.code);
+	r = perform(c, &a);
 	if (r != CURLE_OK)
 		cli_say("cannot reach a collector at %s (%s). Is it running? Try: syncline doctor",
 			c->base, error[0] ? error : curl_easy_strerror(r));
 	else if (a.code == 401)
 		cli_say("%s wants a token. Give --token-file or set SYNCLINE_TOKEN", c->base);
 	else if (a.code != 200)
-		cli_say("%s answered %ld. Is that a syncline collector?", url, a.code);
+		say_refused(url, &a);
 	else if (!(v = json_loadb(a.text ? a.text : "", a.n, 0, NULL)))
 		cli_say("%s did not answer JSON. Is that a syncline collector?", url);
 	free(a.text);
