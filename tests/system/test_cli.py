@@ -1,6 +1,7 @@
 """The command itself: options, databases, exit codes, output, the launcher."""
 import csv
 import hashlib
+import http.server
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -614,6 +616,40 @@ class WithServices(Folder):
     def test_a_killed_agent_is_started_again_and_nothing_is_missing(self):
         self.killed("syncline-agent")
 
+    def test_a_disk_that_fills_up_is_said_while_the_job_runs_and_once(self):
+        if subprocess.run(["unshare", "--mount", "--map-root-user", "true"], capture_output=True).returncode != 0:
+            self.skipTest("this user may not make a mount namespace")
+        disk = os.path.join(self.dir, "disk")
+        os.mkdir(disk)
+        self.db = os.path.join(disk, "run.db")
+        script = os.path.join(self.dir, "go.sh")
+        said = os.path.join(self.dir, "said")
+        with open(script, "w", encoding="ascii") as f:
+            f.write("""set -eu
+mount -t tmpfs -o size=16m tmpfs "$1/disk"
+"$2" run --db "$1/disk/run.db" --nproc 2 -- /usr/bin/python3 "$3" "$1" 250 pace=50 >/dev/null 2>"$1/said" &
+job=$!
+dir=$1
+await() { n=0; until "$@"; do n=$((n + 1)); [ $n -lt 300 ] && kill -0 $job || exit 9; sleep 0.1; done; }
+await [ -s "$dir/disk/run.db-wal" ]
+sleep 1
+dd if=/dev/zero of="$1/disk/ballast" bs=4k 2>/dev/null || true
+await grep -q "not storing" "$dir/said"
+kill -0 $job
+rm "$1/disk/ballast"
+await grep -q "storing again" "$dir/said"
+kill -0 $job
+wait $job
+""")
+        r = subprocess.run(["unshare", "--mount", "--map-root-user", "sh", script, self.dir, SYNCLINE,
+                            os.path.join(ROOT, "tests", "system", "spine_train.py")],
+                           env=environment(OMP_NUM_THREADS="1"), capture_output=True, text=True, timeout=180)
+        with open(said, encoding="utf-8") as f:
+            lines = f.read()
+        self.assertEqual(r.returncode, 0, r.stderr + lines)
+        self.assertEqual(lines.count("not storing: No space is left for"), 1, lines)
+        self.assertEqual(lines.count("storing again"), 1, lines)
+
     def test_a_collector_that_cannot_write_does_not_hinder_the_job(self):
         r = call("run", "--db", os.path.join(self.dir, "no", "such", "folder", "x.db"), "--", "sh", "-c", "echo out; exit 6")
         self.assertEqual((r.returncode, r.stdout), (6, "out\n"))
@@ -800,6 +836,43 @@ class Serving(Folder):
         url = self.start(said=said)
         self.assertIn("is being written", "".join(said))
         self.assertIn("Rank 2 is slow in forward.", call("status", "--url", url).stdout)
+
+    def answering(self, *answers):
+        """A collector that gives these (status, headers, object), the last one for ever."""
+        left = list(answers)
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                status, headers, told = left.pop(0) if len(left) > 1 else left[0]
+                body = json.dumps(told).encode()
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return "http://127.0.0.1:%d/" % server.server_address[1]
+
+    NOT_YET = {"status": 503, "detail": "Reading the catalogue.", "hint": "Ask again in a second."}
+
+    def test_status_waits_for_a_collector_that_still_reads(self):
+        url = self.answering((503, {"Retry-After": "1"}, self.NOT_YET), (503, {"Retry-After": "1"}, self.NOT_YET),
+                             (200, {}, {"run": {"run_id": "late"}}))
+        r = call("status", "--url", url)
+        self.assertEqual((r.returncode, r.stderr), (0, ""))
+        self.assertIn("late", r.stdout)
+
+    def test_status_says_why_a_collector_is_not_ready(self):
+        r = call("status", "--url", self.answering((503, {}, self.NOT_YET)))
+        self.assertEqual(r.returncode, 3)
+        self.assertIn("is not ready: Reading the catalogue. Ask again in a second.", r.stderr)
 
     def test_status_without_a_collector(self):
         self.assertEqual(call("status").returncode, 2)
