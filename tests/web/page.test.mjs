@@ -123,6 +123,22 @@ test('the page comes with a policy that allows nothing inline and nothing foreig
   assert.equal(r.headers.get('x-content-type-options'), 'nosniff');
 });
 
+test('a collector that still reads its file is waited for, without an alarm', MAY, async () => {
+  const c = await browser.newContext({ viewport: SIZE }), p = await c.newPage();
+  let n_asked = 0;
+  await p.route('**/api/v1/boot', (route) => (++n_asked > 2 ? route.continue() : route.fulfill({
+    status: 503, headers: { 'Retry-After': '1' }, contentType: 'application/problem+json',
+    body: JSON.stringify({ title: 'Service Unavailable', status: 503, detail: 'Reading the catalogue.', hint: 'Ask again.' }),
+  })));
+  await p.goto(new URL('#/now', base).href);
+  await until('the reason', async () => (await text('main', p)).includes('Reading the catalogue.'));
+  assert.match(await text('.top', p), /LOADING/);
+  assert.equal(await p.evaluate(() => document.querySelectorAll('[role=alert]').length), 0);
+  await until('the run', () => p.evaluate(() => !!document.querySelector('main h1')));
+  assert.equal(n_asked, 3);
+  await c.close();
+});
+
 test('the header shows drops, clock error and overhead beside the run', MAY, async () => {
   const facts = await text('.facts'), lost = boot.coverage.events_lost + boot.coverage.drops;
   assert.match(await text('.top'), new RegExp(boot.run.name || boot.run.run_id));

@@ -14,7 +14,7 @@ function Page() {
   if (needs_token.value)
     body = <Token />;
   else if (!boot.value)
-    body = problem.value ? <Failed /> : <Loading />;
+    body = problem.value && !problem.value.not_yet ? <Failed /> : <Loading />;
   else if (!has_steps.value)
     body = <Waiting />;
   else

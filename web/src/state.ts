@@ -142,7 +142,7 @@ export async function load(): Promise<void> {
       needs_token.value = true;
     else {
       problem.value = p;
-      setTimeout(() => void load(), 2000);
+      setTimeout(() => void load(), p.not_yet ? Math.max(1, p.retry_s ?? 0) * 1000 : 2000);
     }
   }
 }
@@ -194,8 +194,8 @@ function onStep(step: number): void {
       go({ steps: { lo: s.steps.lo + axes.last_step - s.steps.hi, hi: axes.last_step } });
     tiles_changed.value++;
   });
-  if (b.axes.n_ranks === 0)
-    void load();
+  if (b.axes.n_ranks === 0 || b.live.state === 'snapshot')
+    void load(); /* a file that was loaded again: findings and clocks too */
 }
 
 function onNews(n: News): void {

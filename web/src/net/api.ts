@@ -77,13 +77,23 @@ export interface StepDetail { step: StepRow; ranks: RankStep[]; collectives: Col
 /* What failed, for a person. status 0: nobody answered. */
 export class Problem extends Error {
   constructor(readonly status: number, readonly title: string, readonly detail: string,
-              readonly hint: string) {
+              readonly hint: string, readonly retry_s: number | null = null) {
     super(detail ? `${title}: ${detail}` : title);
+  }
+
+  /* The collector is there and says when to ask again: no failure yet. */
+  get not_yet(): boolean {
+    return this.status === 503 && this.retry_s !== null;
   }
 }
 
 /* Relative to the page: it may live below a proxy's sub-path. */
 export const API = new URL('api/v1/', document.baseURI.replace(/#.*$/, '')).href;
+
+/* Whole seconds, never more than a minute; a date or nonsense is no promise. */
+export function retryAfter(text: string | null): number | null {
+  return text !== null && /^\d{1,9}$/.test(text) ? Math.min(60, Number(text)) : null;
+}
 
 export async function ask(path: string, init?: RequestInit): Promise<Response> {
   let r: Response;
@@ -106,7 +116,7 @@ export async function ask(path: string, init?: RequestInit): Promise<Response> {
   } catch {
     /* Not problem JSON: a proxy answered. The status says enough. */
   }
-  throw new Problem(r.status, title, detail, hint);
+  throw new Problem(r.status, title, detail, hint, retryAfter(r.headers.get('Retry-After')));
 }
 
 export async function json<T>(path: string, init?: RequestInit): Promise<T> {

@@ -43,7 +43,7 @@ function age(b: Boot): string {
 function Header() {
   const b = boot.value;
   if (!b)
-    return <header class="top"><a class="brand" href="#/now">syncline</a><span class="pill">{needs_token.value ? 'LOCKED' : problem.value ? 'NO LINK' : 'LOADING'}</span></header>;
+    return <header class="top"><a class="brand" href="#/now">syncline</a><span class="pill">{needs_token.value ? 'LOCKED' : problem.value && !problem.value.not_yet ? 'NO LINK' : 'LOADING'}</span></header>;
   const p = pill(b), c = b.coverage, lost = (c.events_lost ?? 0) + (c.drops ?? 0);
   const expected = c.ranks_expected ?? b.run.world_size ?? 0;
   const silent = expected > c.ranks_seen && b.live.state !== 'waiting';
@@ -203,7 +203,7 @@ export function Loading() {
     const t = setTimeout(() => setLate(true), 300);
     return () => clearTimeout(t);
   }, []);
-  return <section class="state"><p class="dim">{late ? 'Loading the run…' : '\u00a0'}</p></section>;
+  return <section class="state"><p class="dim" role="status">{late ? problem.value?.detail || 'Loading the run…' : '\u00a0'}</p></section>;
 }
 
 export function Token() {
