@@ -75,8 +75,9 @@ int cmd_serve(int argc, char **argv)
 		return EXIT_UNREACHED;
 	}
 	if (d.live_wal)
-		cli_say("%s is being written, or its collector was killed: what is served is how it "
-			"stands now. While it is written, its own collector has the live page",
+		cli_say("%s is being written, or its collector was killed: it is served as it "
+			"stands and read again when it changes. While it is written, its own "
+			"collector has the live page",
 			o.path);
 	db_close(&d);
 	r = paths_find(&paths);
