@@ -11,7 +11,6 @@
 #define MAX_HELD (1u << 20) /* of all that wait: two lives at once take turns when it is full */
 #define CLOCK_TELL_NS INT64_C(1000000000)
 #define SAVE_MAGIC UINT32_C(0x32434c53) /* "SLC2" */
-#define SAVE_MAGIC_1 UINT32_C(0x31434c53) /* without own_first and what was late */
 
 struct core {
 	struct facts *facts;
@@ -657,17 +656,15 @@ size_t core_save(const struct core *c, unsigned char *out, size_t n_out)
 int core_load(struct core *c, const unsigned char *in, size_t n)
 {
 	struct bytes b = { .in = in, .n = n };
-	uint32_t n_spans, n_groups, magic = get_u32(&b);
+	uint32_t n_spans, n_groups;
 
-	if (magic != SAVE_MAGIC && magic != SAVE_MAGIC_1)
+	if (get_u32(&b) != SAVE_MAGIC)
 		return -EINVAL;
 	c->steps.base = c->steps.told_below = c->steps.next_step = get_u32(&b);
 	c->steps.n_seen = get_u32(&b);
-	if (magic == SAVE_MAGIC) {
-		c->last_chunk = get_u64(&b);
-		c->replay_below = c->last_chunk + 1;
-		c->n_late = get_u64(&b);
-	}
+	c->last_chunk = get_u64(&b);
+	c->replay_below = c->last_chunk + 1;
+	c->n_late = get_u64(&b);
 	n_spans = get_u32(&b);
 	if (b.bad || n_spans > n / 8)
 		return -EINVAL;
@@ -678,13 +675,11 @@ int core_load(struct core *c, const unsigned char *in, size_t n)
 
 		if (life < 0)
 			return (int)life;
-		v.own_first = magic == SAVE_MAGIC ? get_u32(&b) : 0;
+		v.own_first = get_u32(&b);
 		v.first_step = get_u32(&b);
-		if (magic == SAVE_MAGIC) {
-			v.begun_chunk = get_u64(&b);
-			v.n_cut = get_u32(&b);
-		}
-		if (i > 0 && v.first_step < c->steps.spans[i - 1].first_step)
+		v.begun_chunk = get_u64(&b);
+		v.n_cut = get_u32(&b);
+		if (b.bad || (i > 0 && v.first_step < c->steps.spans[i - 1].first_step))
 			return -EINVAL;
 		r = steps_add_span(&c->steps, &v);
 		if (r < 0)
