@@ -351,6 +351,10 @@ static void put_coverage(FILE *f, const json_t *coverage)
 		" texts lost, %" PRId64 " steps incomplete.\n",
 		count(coverage, "events"), count(coverage, "events_lost"),
 		count(coverage, "texts_lost"), count(coverage, "steps_incomplete"));
+	if (count(coverage, "events_late") > 0)
+		fprintf(f, "Events that came after their step was closed: %" PRId64
+			   ". They are kept, but the breakdown is without them.\n",
+			count(coverage, "events_late"));
 	if (n_open > 0)
 		fprintf(f, "Ranks whose end was not seen: %" PRId64 ". They run still, or their agent is gone "
 			   "and their last events are missing.\n",

@@ -223,7 +223,7 @@ int report_exit(const json_t *report)
 
 	missing = number(coverage, "ranks_seen") < number(coverage, "ranks_expected") ||
 		  number(coverage, "ranks_seen") == 0 || number(coverage, "ranks_open") > 0 ||
-		  number(coverage, "events_lost") > 0 ||
+		  number(coverage, "events_lost") > 0 || number(coverage, "events_late") > 0 ||
 		  number(coverage, "texts_lost") > 0 || report_is_blind(report);
 	json_array_foreach(json_object_get(report, "verdicts"), i, v)
 	{

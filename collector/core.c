@@ -7,9 +7,10 @@
 
 #define DEFAULT_OPEN_COLLECTIVES 4096
 #define DEFAULT_LATE_NS INT64_C(2000000000)
-#define MAX_EARLY 65536 /* events kept of a process whose rank is not known yet */
+#define MAX_EARLY 65536 /* events kept of a process whose rank is not known yet, or whose life waits */
+#define MAX_HELD (1u << 20) /* of all that wait: two lives at once take turns when it is full */
 #define CLOCK_TELL_NS INT64_C(1000000000)
-#define SAVE_MAGIC UINT32_C(0x31434c53) /* "SLC1" */
+#define SAVE_MAGIC UINT32_C(0x32434c53) /* "SLC2" */
 
 struct core {
 	struct facts *facts;
@@ -21,7 +22,9 @@ struct core {
 	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
 	bool expects;
 	uint32_t expect_first, expect_last;
-	uint64_t n_events, n_unknown_kind, n_lost, n_bad;
+	uint64_t n_events, n_unknown_kind, n_lost, n_bad, n_late;
+	uint64_t n_held;	      /* events of lives that wait */
+	uint64_t last_chunk, replay_below; /* a replay is not late */
 };
 
 /* A rank that is silent in a step that others told of is a gap in the picture. */
@@ -198,8 +201,8 @@ int core_map(const struct core *c, uint32_t host, host_time t, struct fleet_poin
 
 /* ---- processes ---- */
 
-static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk,
-		const struct event *ev, size_t n);
+static int admit(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk,
+		 const struct event *ev, size_t n);
 
 int core_process(struct core *c, const struct core_process *v)
 {
@@ -222,6 +225,8 @@ int core_process(struct core *c, const struct core_process *v)
 	/* The names of groups were looked up for the identity it had. */
 	for (uint32_t i = 0; i < p->n_names; i++)
 		p->names[i].group = 0;
+	if (p->life)
+		c->n_held -= p->n_early;
 	life = steps_life(&c->steps, v->restart_count < 0 ? 0 : v->restart_count);
 	if (life < 0)
 		return (int)life;
@@ -240,7 +245,7 @@ int core_process(struct core *c, const struct core_process *v)
 	p->early = NULL;
 	p->n_early = p->n_early_alloc = 0;
 	for (size_t i = 0; i < n_early && r == 0; i++)
-		r = feed(c, p, early[i].ring, early[i].chunk, &early[i].ev, 1);
+		r = admit(c, p, early[i].ring, early[i].chunk, &early[i].ev, 1);
 	free(early);
 	return r;
 }
@@ -302,9 +307,13 @@ static int keep_early(struct core *c, struct proc *p, uint32_t ring, uint64_t ch
 			p->n_early_alloc = want;
 		}
 		p->early[p->n_early++] = (struct early){ ring, chunk, ev[i] };
+		c->n_held += p->life != 0;
 	}
 	return 0;
 }
+
+static int hold(struct core *c, struct proc *p, uint32_t ring, uint64_t chunk,
+		const struct event *ev, size_t n);
 
 static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk,
 		const struct event *ev, size_t n)
@@ -316,6 +325,7 @@ static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk
 		return ring_id < ROSTER_MAX_RINGS ? -ENOMEM : 0;
 	}
 	for (size_t i = 0; i < n; i++) {
+		uint64_t n_late;
 		int r;
 
 		if (ev[i].kind >= EVENT_FIRST_RAW_KIND)
@@ -328,10 +338,152 @@ static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk
 			c->n_bad++;
 			continue;
 		}
-		ring->last_ns = (int64_t)ev[i].tick;
+		n_late = c->steps.n_late + c->match.n_late;
 		r = steps_event(&c->steps, p, ring, &ev[i], chunk);
 		if (r < 0)
 			return r;
+		if (r == STEPS_HOLD)
+			return hold(c, p, ring_id, chunk, ev + i, n - i);
+		ring->last_ns = (int64_t)ev[i].tick;
+		if (c->steps.n_late + c->match.n_late != n_late && chunk >= c->replay_below) {
+			c->n_late++;
+			steps_lost(&c->steps, p, 1);
+		}
+		if (r == STEPS_HOLD_NEXT) {
+			struct event begin = { .tick = ev[i].tick,
+					       .kind = EVENT_STEP_BEGIN,
+					       .a = event_a(event_step(ev[i].a) + 1, 0) };
+
+			r = hold(c, p, ring_id, chunk, &begin, 1);
+			return r < 0 ? r : hold(c, p, ring_id, chunk, ev + i + 1, n - i - 1);
+		}
+	}
+	return 0;
+}
+
+/* ---- lives that wait ---- */
+
+static int32_t restart_count_of(const struct core *c, const struct proc *p)
+{
+	return c->steps.lives[p->life - 1].restart_count;
+}
+
+/* The lowest of those that wait; false when none does. */
+static bool find_waiting(const struct core *c, int32_t *ret)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; c->n_held > 0 && i < c->roster.n_procs; i++) {
+		const struct proc *p = &c->roster.procs[i];
+
+		if (!p->life || p->n_early == 0 || (any && restart_count_of(c, p) >= *ret))
+			continue;
+		*ret = restart_count_of(c, p);
+		any = true;
+	}
+	return any;
+}
+
+struct queue { /* what waited of one process */
+	struct early *v;
+	size_t n, at;
+	uint32_t proc; /* index */
+};
+
+/* In the order of their chunks, as they came: the window of open steps is narrow. */
+static int feed_queues(struct core *c, struct queue *q, size_t n_queues)
+{
+	for (;;) {
+		struct queue *first = NULL;
+		uint64_t chunk;
+
+		for (size_t i = 0; i < n_queues; i++)
+			if (q[i].at < q[i].n &&
+			    (!first || q[i].v[q[i].at].chunk < first->v[first->at].chunk))
+				first = &q[i];
+		if (!first)
+			return 0;
+		chunk = first->v[first->at].chunk;
+		for (; first->at < first->n && first->v[first->at].chunk == chunk; first->at++) {
+			int r = admit(c, &c->roster.procs[first->proc], first->v[first->at].ring,
+				      chunk, &first->v[first->at].ev, 1);
+
+			if (r < 0)
+				return r;
+		}
+	}
+}
+
+static int let_in(struct core *c, int32_t restart_count, bool over)
+{
+	struct queue *q = calloc(c->roster.n_procs, sizeof *q);
+	size_t n = 0;
+	int r = q ? steps_begin(&c->steps, restart_count, over, c->last_chunk) : -ENOMEM;
+
+	for (uint32_t i = 0; r == 0 && i < c->roster.n_procs; i++) {
+		struct proc *p = &c->roster.procs[i];
+
+		if (!p->life || p->n_early == 0 || restart_count_of(c, p) != restart_count)
+			continue;
+		q[n++] = (struct queue){ .v = p->early, .n = p->n_early, .proc = i };
+		c->n_held -= p->n_early;
+		p->early = NULL;
+		p->n_early = p->n_early_alloc = 0;
+	}
+	if (r == 0)
+		r = feed_queues(c, q, n);
+	for (size_t i = 0; i < n; i++)
+		free(q[i].v);
+	free(q);
+	return r;
+}
+
+static int hold(struct core *c, struct proc *p, uint32_t ring, uint64_t chunk,
+		const struct event *ev, size_t n)
+{
+	int32_t rc = restart_count_of(c, p);
+	int r;
+
+	if (n == 0)
+		return 0;
+	if (p->n_early == 0 && c->steps.n_spans == 0 && c->steps.n_lives == 1 && rc == 0) {
+		r = steps_begin(&c->steps, rc, true, 0); /* nobody to wait for */
+		return r < 0 ? r : feed(c, p, ring, chunk, ev, n);
+	}
+	if (p->n_early + n > MAX_EARLY || c->n_held + n > MAX_HELD) {
+		r = let_in(c, rc, false);
+		return r < 0 ? r : admit(c, p, ring, chunk, ev, n);
+	}
+	if (c->n_held == 0)
+		c->steps.held_now_ns = c->steps.now_ns;
+	return keep_early(c, p, ring, chunk, ev, n);
+}
+
+static int admit(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk,
+		 const struct event *ev, size_t n)
+{
+	if (!p->life)
+		return keep_early(c, p, ring_id, chunk, ev, n);
+	return p->n_early > 0 ? hold(c, p, ring_id, chunk, ev, n)
+			      : feed(c, p, ring_id, chunk, ev, n);
+}
+
+/* all: nobody is waited for any longer. */
+static int let_in_waiting(struct core *c, bool all)
+{
+	int32_t rc = 0;
+
+	while (find_waiting(c, &rc)) {
+		bool over = true;
+		int r;
+
+		if (!all && !steps_may_begin(&c->steps, rc, &over))
+			return 0;
+		r = let_in(c, rc, over);
+		if (r < 0)
+			return r;
+		if (c->n_held > 0) /* the next one waits for this one */
+			c->steps.held_now_ns = c->steps.now_ns;
 	}
 	return 0;
 }
@@ -346,9 +498,9 @@ int core_events(struct core *c, uint32_t process, uint32_t ring, uint64_t chunk,
 		c->n_bad += n;
 		return 0;
 	}
-	if (!p->life)
-		return keep_early(c, p, ring, chunk, ev, n);
-	return feed(c, p, ring, chunk, ev, n);
+	if (chunk > c->last_chunk)
+		c->last_chunk = chunk;
+	return admit(c, p, ring, chunk, ev, n);
 }
 
 int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n)
@@ -368,7 +520,9 @@ int core_tick(struct core *c, fleet_time now)
 {
 	int r = match_tick(&c->match, now.ns);
 
-	return r < 0 ? r : steps_tick(&c->steps, now.ns); /* rules run as steps are told */
+	if (r == 0)
+		r = steps_tick(&c->steps, now.ns); /* rules run as steps are told */
+	return r < 0 ? r : let_in_waiting(c, false);
 }
 
 int core_finish(struct core *c, fleet_time now)
@@ -376,7 +530,9 @@ int core_finish(struct core *c, fleet_time now)
 	int r;
 
 	c->steps.now_ns = c->match.now_ns = now.ns;
-	r = steps_finish(&c->steps);
+	r = let_in_waiting(c, true);
+	if (r == 0)
+		r = steps_finish(&c->steps);
 	if (r == 0)
 		r = match_finish(&c->match);
 	if (r == 0)
@@ -467,10 +623,15 @@ size_t core_save(const struct core *c, unsigned char *out, size_t n_out)
 		put_u32(&b, SAVE_MAGIC);
 		put_u32(&b, c->steps.base);
 		put_u32(&b, c->steps.n_seen);
-		put_u32(&b, c->steps.n_lives);
-		for (uint32_t i = 0; i < c->steps.n_lives; i++) {
-			put_u32(&b, (uint32_t)c->steps.lives[i].restart_count);
-			put_u32(&b, c->steps.lives[i].first_step);
+		put_u64(&b, c->last_chunk);
+		put_u64(&b, c->n_late + c->steps.n_cut);
+		put_u32(&b, c->steps.n_spans);
+		for (uint32_t i = 0; i < c->steps.n_spans; i++) {
+			put_u32(&b, (uint32_t)c->steps.spans[i].restart_count);
+			put_u32(&b, c->steps.spans[i].own_first);
+			put_u32(&b, c->steps.spans[i].first_step);
+			put_u64(&b, c->steps.spans[i].begun_chunk);
+			put_u32(&b, c->steps.spans[i].n_cut);
 		}
 		put_u32(&b, c->match.n_groups);
 		for (uint32_t i = 0; i < c->match.n_groups; i++) {
@@ -495,21 +656,34 @@ size_t core_save(const struct core *c, unsigned char *out, size_t n_out)
 int core_load(struct core *c, const unsigned char *in, size_t n)
 {
 	struct bytes b = { .in = in, .n = n };
-	uint32_t n_lives, n_groups;
+	uint32_t n_spans, n_groups;
 
 	if (get_u32(&b) != SAVE_MAGIC)
 		return -EINVAL;
 	c->steps.base = c->steps.told_below = c->steps.next_step = get_u32(&b);
 	c->steps.n_seen = get_u32(&b);
-	n_lives = get_u32(&b);
-	if (b.bad || c->steps.n_seen < c->steps.base || n_lives > n / 8)
+	c->last_chunk = get_u64(&b);
+	c->replay_below = c->last_chunk + 1;
+	c->n_late = get_u64(&b);
+	n_spans = get_u32(&b);
+	if (b.bad || n_spans > n / 8)
 		return -EINVAL;
-	for (uint32_t i = 0; i < n_lives; i++) {
-		int64_t life = steps_life(&c->steps, (int32_t)get_u32(&b));
+	for (uint32_t i = 0; i < n_spans; i++) {
+		struct span v = { .restart_count = (int32_t)get_u32(&b) };
+		int64_t life = steps_life(&c->steps, v.restart_count);
+		int r;
 
 		if (life < 0)
 			return (int)life;
-		c->steps.lives[life].first_step = get_u32(&b);
+		v.own_first = get_u32(&b);
+		v.first_step = get_u32(&b);
+		v.begun_chunk = get_u64(&b);
+		v.n_cut = get_u32(&b);
+		if (b.bad || (i > 0 && v.first_step < c->steps.spans[i - 1].first_step))
+			return -EINVAL;
+		r = steps_add_span(&c->steps, &v);
+		if (r < 0)
+			return r;
 	}
 	n_groups = get_u32(&b);
 	for (uint32_t i = 0; i < n_groups && !b.bad; i++) {
@@ -578,7 +752,7 @@ void core_stats(const struct core *c, struct core_stats *ret)
 				    .n_unknown_kind = c->n_unknown_kind,
 				    .n_steps = c->steps.n_told,
 				    .n_collectives = c->match.n_told,
-				    .n_late_events = c->steps.n_late + c->match.n_late,
+				    .n_late_events = c->n_late + c->steps.n_cut,
 				    .n_lost = c->n_lost,
 				    .n_bad_events = c->n_bad,
 				    .first_step = c->steps.any_complete ? c->steps.first_complete

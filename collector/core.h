@@ -87,7 +87,8 @@ uint64_t core_low_water(const struct core *c);
 int core_map(const struct core *c, uint32_t host, host_time t, struct fleet_point *ret);
 
 struct core_stats {
-	uint64_t n_events, n_unknown_kind, n_steps, n_collectives, n_late_events, n_lost;
+	uint64_t n_events, n_unknown_kind, n_steps, n_collectives, n_lost;
+	uint64_t n_late_events; /* came when their step or collective was closed; over restarts too */
 	uint64_t n_bad_events; /* times, rings or processes that cannot be */
 	uint32_t first_step, last_step; /* last complete one */
 	int64_t max_clock_error_ns;     /* over aligned hosts */

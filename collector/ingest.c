@@ -185,15 +185,19 @@ static int save_core(struct ingest *g)
 {
 	const struct facts *f = &g->job->facts;
 	uint64_t low_water = core_low_water(g->core);
+	struct core_stats stats;
 	size_t n;
 
 	if (low_water > g->next_chunk)
 		low_water = g->next_chunk; /* nothing is open */
+	core_stats(g->core, &stats);
 	g->job->low_water = low_water;
-	if (low_water == g->low_water &&
+	g->job->n_late = stats.n_late_events;
+	if (low_water == g->low_water && stats.n_late_events == g->n_late &&
 	    f->steps.n + f->rank_steps.n + f->collectives.n + f->groups.n == 0)
 		return 0;
 	g->low_water = low_water;
+	g->n_late = stats.n_late_events;
 	n = core_save(g->core, g->job->core_state.v, g->job->core_state.n_alloc);
 	if (n > g->job->core_state.n_alloc) {
 		unsigned char *grown = realloc(g->job->core_state.v, n * 2);

@@ -23,7 +23,7 @@ struct ingest {
 	struct store_job *job; /* being filled; owned, never NULL */
 	struct store_job *idle; /* owned, reused */
 	uint64_t next_chunk;
-	uint64_t low_water; /* as last handed over */
+	uint64_t low_water, n_late; /* as last handed over */
 
 	unsigned n_held; /* batches that wait for their turn */
 	bool stopping;

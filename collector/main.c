@@ -430,7 +430,7 @@ static void on_live(void *arg, struct serve_live *ret)
 		.n_ranks_expected = s.n_ranks_expected,
 		.n_events = s.n_events,
 		.n_events_lost = s.n_events_lost,
-		.n_drops = s.n_drops,
+		.n_drops = s.n_drops + k.n_late_events,
 		.clock_error_ns = k.n_hosts_unaligned ? FACT_NONE : k.max_clock_error_ns,
 		.n_hosts = s.n_hosts,
 		.n_hosts_unaligned = k.n_hosts_unaligned,

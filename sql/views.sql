@@ -89,7 +89,8 @@ SELECT rank, 'ring' AS place, n_dropped AS n FROM raw_process
 UNION ALL SELECT rank, 'text', n_text_dropped FROM raw_process
 UNION ALL SELECT rank, 'names', n_names_dropped FROM raw_process
 UNION ALL SELECT rank, 'gap', n_gap FROM raw_process
-UNION ALL SELECT NULL, 'spool', n_given_up FROM raw_agent;
+UNION ALL SELECT NULL, 'spool', n_given_up FROM raw_agent
+UNION ALL SELECT NULL, 'late', value FROM raw_meta WHERE key = 'late_events';
 
 DROP VIEW IF EXISTS finding;
 CREATE VIEW finding AS

@@ -149,6 +149,8 @@ static int on_step(struct steps *s, struct proc *p, struct ring *ring, uint32_t 
 	if (rs->begin_ns == FACT_NONE)
 		return 0; /* its begin is lost and so is the end before it */
 	st->n_ended++;
+	if (step >= s->n_seen)
+		s->n_seen = step + 1;
 	if (st->first_end_now_ns == INT64_MIN)
 		st->first_end_now_ns = s->now_ns;
 	if (st->n_ended == s->world_size)
@@ -306,14 +308,15 @@ static int on_bucket(struct steps *s, struct proc *p, const struct event *ev, ui
 int steps_event(struct steps *s, struct proc *p, struct ring *ring, const struct event *ev,
 		uint64_t chunk)
 {
-	uint32_t step = event_step(ev->a), first = s->lives[p->life - 1].first_step;
+	uint32_t step = event_step(ev->a);
+	struct number at = { .end = EVENT_STEP_UNKNOWN };
 
 	if (step == EVENT_STEP_UNKNOWN)
 		step = p->cur_step;
-	else if (step >= EVENT_STEP_UNKNOWN - first)
-		step = EVENT_STEP_UNKNOWN;
-	else
-		step += first;
+	else if (steps_number(s, s->lives[p->life - 1].restart_count, step, &at))
+		step = at.step;
+	else /* what was seen before the cut was of the unfinished step: this is a replay */
+		return chunk <= at.next_chunk ? STEPS_OK : STEPS_HOLD;
 
 	switch (ev->kind) {
 	case EVENT_STEP_BEGIN:
@@ -322,8 +325,11 @@ int steps_event(struct steps *s, struct proc *p, struct ring *ring, const struct
 				chunk);
 
 		/* By contract the end of one is the beginning of the next. */
-		if (r == 0 && ev->kind == EVENT_STEP_END && step < EVENT_STEP_UNKNOWN - 1)
-			r = on_step(s, p, ring, step + 1, (int64_t)ev->tick, true, chunk);
+		if (r < 0 || ev->kind == EVENT_STEP_BEGIN || step >= EVENT_STEP_UNKNOWN - 1)
+			return r;
+		if (step + 1 >= at.end) /* its number is another life's */
+			return chunk <= at.next_chunk ? STEPS_OK : STEPS_HOLD_NEXT;
+		r = on_step(s, p, ring, step + 1, (int64_t)ev->tick, true, chunk);
 		return r;
 	}
 	case EVENT_PHASE_BEGIN:
@@ -346,7 +352,8 @@ void steps_lost(struct steps *s, struct proc *p, uint64_t n)
 {
 	struct step *st = p->cur_step == EVENT_STEP_UNKNOWN ? NULL : steps_at(s, p->cur_step);
 
-	if (st && (uint32_t)p->rank < st->n_ranks) {
+	if (st && st->life == (uint32_t)s->lives[p->life - 1].restart_count &&
+	    (uint32_t)p->rank < st->n_ranks) {
 		st->ranks[p->rank].n_lost += n;
 		st->changed = true;
 	} else {

@@ -4,12 +4,7 @@
 #define MIN_SLOTS 64
 #define MAX_SLOTS 4096
 #define RANKS_BYTES (64u << 20) /* what the open steps' ranks may take by default */
-
-#define SETTLE_NS 100000000 /* a thread without news has nothing to say about a step this old */
-#define MIN_SLOTS 64
-#define MAX_SLOTS 4096
-#define RANKS_BYTES (64u << 20) /* what the open steps' ranks may take by default */
-#define MAX_ITEMS (1u << 21)	/* of one step over its ranks */
+#define HOLD_LATES 5 /* how long a life waits for another to be over, in late_ns */
 
 void steps_init(struct steps *s, struct roster *r, struct match *m, struct facts *f,
 		uint32_t n_open, int64_t late_ns)
@@ -19,7 +14,9 @@ void steps_init(struct steps *s, struct roster *r, struct match *m, struct facts
 			     .facts = f,
 			     .n_open_config = n_open,
 			     .late_ns = late_ns,
-			     .now_ns = INT64_MIN };
+			     .now_ns = INT64_MIN,
+			     .heard_now_ns = INT64_MIN,
+			     .held_now_ns = INT64_MIN };
 }
 
 void steps_fini(struct steps *s)
@@ -31,6 +28,7 @@ void steps_fini(struct steps *s)
 	}
 	free(s->v);
 	free(s->lives);
+	free(s->spans);
 	free(s->blocked);
 	free(s->selves);
 	free(s->rows);
@@ -47,9 +45,138 @@ int64_t steps_life(struct steps *s, int32_t restart_count)
 	if (!grown)
 		return -ENOMEM;
 	s->lives = grown;
-	/* A restarted job counts from 0 again; to a reader its steps go on. */
-	s->lives[s->n_lives] = (struct life){ restart_count, s->n_lives ? s->n_seen : 0 };
+	s->lives[s->n_lives] = (struct life){ restart_count };
 	return s->n_lives++;
+}
+
+/* ---- the numbers of lives ---- */
+
+bool steps_number(struct steps *s, int32_t restart_count, uint32_t own, struct number *ret)
+{
+	ret->next_chunk = 0;
+	for (uint32_t i = s->n_spans; i-- > 0;) {
+		const struct span *v = &s->spans[i];
+		uint64_t step = (uint64_t)v->first_step + own - v->own_first;
+
+		if (v->restart_count != restart_count || own < v->own_first)
+			continue;
+		if (i + 1 < s->n_spans) {
+			ret->end = s->spans[i + 1].first_step;
+			ret->next_chunk = s->spans[i + 1].begun_chunk;
+			if (step >= ret->end)
+				return false;
+		} else {
+			ret->end = EVENT_STEP_UNKNOWN;
+			s->heard_now_ns = s->now_ns;
+		}
+		ret->step = step < EVENT_STEP_UNKNOWN ? (uint32_t)step : EVENT_STEP_UNKNOWN;
+		return true;
+	}
+	return false;
+}
+
+/* Whose number is that? Stragglers know a step by its number, too. */
+static bool is_owned(const struct steps *s, uint32_t step, uint32_t restart_count)
+{
+	for (uint32_t i = s->n_spans; i-- > 0;)
+		if (s->spans[i].first_step <= step)
+			return (uint32_t)s->spans[i].restart_count == restart_count;
+	return false;
+}
+
+static bool has_span(const struct steps *s, int32_t restart_count)
+{
+	for (uint32_t i = 0; i < s->n_spans; i++)
+		if (s->spans[i].restart_count == restart_count)
+			return true;
+	return false;
+}
+
+static bool is_life_gone(const struct steps *s, int32_t restart_count)
+{
+	for (uint32_t i = 0; i < s->roster->n_procs; i++) {
+		const struct proc *p = &s->roster->procs[i];
+
+		if (p->life && !p->gone && s->lives[p->life - 1].restart_count == restart_count)
+			return false;
+	}
+	return true;
+}
+
+static int64_t age_ns(const struct steps *s, int64_t *since_ns);
+
+bool steps_may_begin(struct steps *s, int32_t restart_count, bool *ret_over)
+{
+	int64_t held_ns = age_ns(s, &s->held_now_ns);
+
+	*ret_over = s->n_spans == 0 || is_life_gone(s, s->spans[s->n_spans - 1].restart_count);
+	if (held_ns >= HOLD_LATES * s->late_ns)
+		return true; /* two at once: they take turns */
+	/* The earlier lives of a job met in the middle are announced in a moment. */
+	if (s->n_spans == 0 && restart_count > 0 && held_ns < s->late_ns / 2)
+		return false;
+	if (s->n_spans > 0 &&
+	    age_ns(s, &s->heard_now_ns) < (*ret_over ? s->late_ns / 2 : s->late_ns))
+		return false;
+	for (uint32_t i = 0; i < s->n_lives; i++)
+		if (s->lives[i].restart_count < restart_count &&
+		    !has_span(s, s->lives[i].restart_count) && held_ns < s->late_ns)
+			return false; /* it was announced, its events may be on their way */
+	return true;
+}
+
+int steps_add_span(struct steps *s, const struct span *v)
+{
+	struct span *grown = realloc(s->spans, (s->n_spans + 1) * sizeof *grown);
+
+	if (!grown)
+		return -ENOMEM;
+	s->spans = grown;
+	s->spans[s->n_spans++] = *v;
+	return 0;
+}
+
+int steps_begin(struct steps *s, int32_t restart_count, bool over, uint64_t chunk)
+{
+	struct span v = { .restart_count = restart_count, .begun_chunk = chunk };
+	uint32_t n_cut = 0;
+	int r;
+
+	v.first_step = s->n_seen > s->told_below ? s->n_seen : s->told_below;
+	if (v.first_step < s->base)
+		v.first_step = s->base;
+	if (s->n_spans > 0 && v.first_step < s->spans[s->n_spans - 1].first_step)
+		v.first_step = s->spans[s->n_spans - 1].first_step;
+	if (!over && v.first_step < s->next_step)
+		v.first_step = s->next_step;
+	for (uint32_t i = s->n_spans; i-- > 0;)
+		if (s->spans[i].restart_count == restart_count) { /* it goes on where it was cut */
+			uint32_t end = i + 1 < s->n_spans ? s->spans[i + 1].first_step
+							  : v.first_step;
+
+			v.own_first = s->spans[i].own_first + (end - s->spans[i].first_step);
+			s->n_cut += s->spans[i].n_cut;
+			break;
+		}
+	r = steps_add_span(s, &v);
+	if (r < 0)
+		return r;
+	for (uint32_t step = v.first_step; step < s->next_step; step++) {
+		struct step *st = steps_at(s, step);
+
+		if (!st)
+			continue;
+		st->used = false; /* no rank ended it */
+		for (uint32_t i = 0; i < st->n_ranks; i++)
+			n_cut += st->ranks[i].n_events;
+	}
+	if (s->n_spans > 1)
+		s->spans[s->n_spans - 2].n_cut = n_cut;
+	if (s->next_step > v.first_step)
+		s->next_step = v.first_step;
+	s->heard_now_ns = s->now_ns;
+	s->held_now_ns = INT64_MIN;
+	return 0;
 }
 
 int steps_world(struct steps *s, uint32_t world_size)
@@ -230,7 +357,9 @@ int steps_open(struct steps *s, uint32_t step, uint32_t life, uint64_t chunk,
 
 	*ret = NULL;
 	if (!st) {
-		if (step < s->base || step == EVENT_STEP_UNKNOWN) {
+		if (step == EVENT_STEP_UNKNOWN)
+			return 0;
+		if (step < s->base || !is_owned(s, step, life)) {
 			s->n_late++;
 			return 0;
 		}
@@ -265,8 +394,6 @@ int steps_open(struct steps *s, uint32_t step, uint32_t life, uint64_t chunk,
 							   .end_ns = FACT_NONE };
 		if (step >= s->next_step)
 			s->next_step = step + 1;
-		if (step >= s->n_seen)
-			s->n_seen = step + 1;
 	}
 	if (st->life != life) { /* a straggler of the job before its restart */
 		s->n_late++;

@@ -11,6 +11,14 @@
  * A window of steps is open at a time. A step is told when every rank ended it
  * and every thread has passed its end (or a moment has gone by), again when
  * something late changes it, and forgotten in order.
+ *
+ * Each start of a job (a life; restart_count tells them apart) counts its steps
+ * from 0; in the facts they go on, in order of restart_count. Only one life at a
+ * time has the end of that line: events of others that lie beyond what their
+ * life was given are held by the caller until it is over. A life that was
+ * thought over, or that is heard of after a later one, goes on in a span of its
+ * own at the end: numbers are never shared and what was told stays true. A step
+ * that no rank ended has no number, unless its life may still end it.
  */
 #pragma once
 
@@ -58,8 +66,18 @@ struct step {
 
 struct life { /* one start of the job; restart_count tells them apart */
 	int32_t restart_count;
-	uint32_t first_step; /* its step 0 in the facts */
 };
+
+struct span { /* a life's own steps from own_first on, in the facts from first_step on */
+	int32_t restart_count;
+	uint32_t own_first, first_step;
+	uint64_t begun_chunk; /* the newest chunk when it began */
+	uint32_t n_cut;	      /* events of its unfinished last step, when the next one began */
+};
+
+/* Of steps_event(): nothing was done with it, give it again after the life got
+ * a span; or only the begin of the next step, at the same time, is to be given. */
+enum steps_outcome { STEPS_OK, STEPS_HOLD, STEPS_HOLD_NEXT };
 
 /* Called with the facts of one step, by rank, when it is told first; and again
  * (again = true) when it changed. */
@@ -77,9 +95,12 @@ struct steps {
 	uint32_t n_slots;
 	uint32_t base, next_step; /* everything below base is forgotten */
 	uint32_t told_below;
-	uint32_t n_seen; /* next_step, over restarts of the collector too */
+	uint32_t n_seen; /* behind the last step that a rank ended, over restarts of the collector too */
 	struct life *lives;
 	uint32_t n_lives;
+	struct span *spans; /* by first_step; the last has no end yet */
+	uint32_t n_spans;
+	int64_t heard_now_ns, held_now_ns; /* core time: the last span spoke; since when one waits */
 	bool finishing;
 	steps_told_fn told;
 	void *told_arg;
@@ -92,6 +113,7 @@ struct steps {
 	size_t n_rows_alloc;
 
 	uint64_t n_told, n_late;
+	uint64_t n_cut; /* events of a step that was cut although its life went on */
 	bool any_complete;
 	uint32_t first_complete, last_complete;
 };
@@ -101,9 +123,14 @@ void steps_init(struct steps *s, struct roster *r, struct match *m, struct facts
 void steps_fini(struct steps *s);
 /* A process's rank is known. Index of its incarnation; negative errno. */
 int64_t steps_life(struct steps *s, int32_t restart_count);
+/* May that life have the end of the line now? *ret_over: the last one is gone. */
+bool steps_may_begin(struct steps *s, int32_t restart_count, bool *ret_over);
+/* It has it. over: what the last one left unfinished stays so. 0 or -ENOMEM. */
+int steps_begin(struct steps *s, int32_t restart_count, bool over, uint64_t chunk);
+int steps_add_span(struct steps *s, const struct span *v);
 int steps_world(struct steps *s, uint32_t world_size);
 
-/* One event of a process whose rank is known. 0 or negative errno. */
+/* One event of a process whose rank is known. enum steps_outcome or negative errno. */
 int steps_event(struct steps *s, struct proc *p, struct ring *ring, const struct event *ev,
 		uint64_t chunk);
 void steps_lost(struct steps *s, struct proc *p, uint64_t n);

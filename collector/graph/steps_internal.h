@@ -16,6 +16,13 @@ struct self_of_rank {
 
 /* steps.c */
 struct step *steps_at(const struct steps *s, uint32_t step);
+struct number {
+	uint32_t step, end;  /* end: behind the last number of this span */
+	uint64_t next_chunk; /* the next span begins behind it */
+};
+
+/* The fact's number of a life's own step; false when no span has it. */
+bool steps_number(struct steps *s, int32_t restart_count, uint32_t own, struct number *ret);
 /* The step's slot, made if it is new; *ret NULL when it is too old. */
 int steps_open(struct steps *s, uint32_t step, uint32_t life, uint64_t chunk,
 	       struct step **ret);

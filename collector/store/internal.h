@@ -46,7 +46,7 @@ struct store {
 	char *text; /* scratch for JSON */
 	size_t n_text_alloc;
 	uint64_t wait_above_bytes;
-	uint64_t low_water;
+	uint64_t low_water, n_late;
 
 	/* the checkpoint thread's once started */
 	sqlite3 *checkpoint_db;

@@ -65,6 +65,7 @@ void job_clear(struct store_job *j)
 	j->batches.n = j->exchanges.n = j->logs.n = j->records.n = j->envs.n = j->gauges.n = 0;
 	j->owed.n = j->verdict_ids.n = 0;
 	j->low_water = 0;
+	j->n_late = 0;
 	j->core_state.n = 0;
 	j->failed = false;
 	j->next = NULL;

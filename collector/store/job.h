@@ -123,6 +123,7 @@ struct store_job {
 	FACT_ARRAY(struct row_gauge) gauges;
 	struct facts facts;
 	uint64_t low_water; /* chunk number that a replay must start from */
+	uint64_t n_late;    /* events so far that came when their step was closed */
 	/* core_save() as of these facts; n 0 = as before. */
 	FACT_ARRAY(unsigned char) core_state;
 

@@ -120,7 +120,7 @@ static void group_roll_back(struct store *s, struct group *g)
 	if (!sqlite3_get_autocommit(s->db))
 		(void)store_exec(s->db, "ROLLBACK");
 	g->open = false;
-	s->low_water = 0; /* what the file holds now is not known: write it again */
+	s->low_water = s->n_late = 0; /* what the file holds now is not known: write it again */
 }
 
 static int group_commit(struct store *s, struct group *g)

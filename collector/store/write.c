@@ -517,6 +517,21 @@ static int write_low_water(struct store *s, uint64_t low_water)
 	return r;
 }
 
+static int write_late(struct store *s, uint64_t n)
+{
+	struct bind b = { s->put_meta, 0 };
+	int r;
+
+	if (n == s->n_late)
+		return 0;
+	bind_text(&b, "late_events");
+	bind_u64(&b, n);
+	r = run(s, &b);
+	if (r == 0)
+		s->n_late = n;
+	return r;
+}
+
 static int write_core_state(struct store *s, const unsigned char *v, size_t n)
 {
 	struct bind b = { s->put_meta, 0 };
@@ -566,6 +581,8 @@ int store_write_rows(struct store *s, struct store_job *j)
 		r = write_core_state(s, j->core_state.v, j->core_state.n);
 	if (r == 0)
 		r = write_low_water(s, j->low_water);
+	if (r == 0)
+		r = write_late(s, j->n_late);
 	return r;
 }
 
@@ -580,7 +597,7 @@ int store_write(struct store *s, struct store_job *j)
 		r = store_exec(s->db, "COMMIT");
 	if (r != 0) {
 		(void)store_exec(s->db, "ROLLBACK"); /* already failing; keep the first reason */
-		s->low_water = 0; /* what the file holds now is not known: write it again */
+		s->low_water = s->n_late = 0; /* what the file holds now is not known: write it again */
 	}
 	return r;
 }

@@ -9,6 +9,7 @@ SELECT (SELECT world_size FROM run) AS ranks_expected,
          + max(coalesce(sum(n) FILTER (WHERE place = 'gap'), 0),
                coalesce(sum(n) FILTER (WHERE place = 'spool'), 0)) AS events_lost,
        coalesce(sum(n) FILTER (WHERE place IN ('text', 'names')), 0) AS texts_lost,
+       coalesce(sum(n) FILTER (WHERE place = 'late'), 0) AS events_late,
        (SELECT count(*) FROM step WHERE NOT complete) AS steps_incomplete,
        (SELECT count(*) FROM bucket_stage) AS buckets,
        (SELECT count(*) FROM bucket_stage WHERE submitted_ns IS NULL) AS buckets_unseen

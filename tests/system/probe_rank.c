@@ -92,11 +92,12 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "hold", no_argument, NULL, 'h' },	 { "fill", no_argument, NULL, 'f' },
 		{ "steps", required_argument, NULL, 's' }, { "rank", required_argument, NULL, 'r' },
-		{ "world", required_argument, NULL, 'w' }, { NULL, 0, NULL, 0 },
+		{ "world", required_argument, NULL, 'w' }, { "restart", required_argument, NULL, 'R' },
+		{ NULL, 0, NULL, 0 },
 	};
 	bool hold = false, want_fill = false;
 	uint32_t n_steps = 10, group;
-	int rank = 0, world = 1, c;
+	int rank = 0, world = 1, restart = 0, c;
 	char line[64];
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -116,12 +117,15 @@ int main(int argc, char **argv)
 		case 'w':
 			world = atoi(optarg);
 			break;
+		case 'R':
+			restart = atoi(optarg);
+			break;
 		default:
 			return 2;
 		}
 	}
 	probe_start();
-	probe_identity(rank, rank, world, world, 0, getenv("SYNCLINE_RUN"));
+	probe_identity(rank, rank, world, world, restart, getenv("SYNCLINE_RUN"));
 	say_status("started");
 	if (hold && !fgets(line, sizeof line, stdin))
 		return 0;

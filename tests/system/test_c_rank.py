@@ -61,8 +61,9 @@ class CRanks(unittest.TestCase):
         return self.start("syncline-agent", "--collector", self.url, "--dir", self.shm, "--run", "c",
                           "--spool", os.path.join(self.folder.name, "spool"))
 
-    def ranks(self):
-        return [self.start(RANK, "--hold", "--steps", str(STEPS), "--rank", str(r), "--world", str(WORLD),
+    def ranks(self, steps=STEPS, restart=0):
+        return [self.start(RANK, "--hold", "--steps", str(steps), "--rank", str(r), "--world", str(WORLD),
+                           "--restart", str(restart),
                            stdin=subprocess.PIPE, stdout=subprocess.PIPE) for r in range(WORLD)]
 
     def told(self):
@@ -124,6 +125,32 @@ class CRanks(unittest.TestCase):
         self.wait_for(lambda: self.steps_in_store() >= STEPS * WORLD, "the steps never arrived")
         self.finish(collector, agent, ranks)
         self.check()
+
+    def test_two_lives_met_at_once_are_numbered_one_after_the_other(self):
+        first, second = 20, 30
+        for p in (dead := self.ranks(first)):
+            self.go(p)
+            while b"worked" not in p.stdout.readline():
+                self.assertIsNone(p.poll(), self.told())
+        for p in dead:
+            p.kill()
+            p.wait()
+        ranks = self.ranks(second, 1)
+        for p in ranks:
+            self.go(p)
+            while b"worked" not in p.stdout.readline():
+                self.assertIsNone(p.poll(), self.told())
+        collector, agent = self.collector(), self.agent()
+        self.wait_for(lambda: self.steps_in_store() >= (first + second) * WORLD, "the steps never arrived")
+        self.finish(collector, agent, ranks)
+        db = sqlite3.connect(f"file:{self.db}?mode=ro", uri=True)
+        steps = db.execute("select step, begin_ns, complete, n_ranks from step order by step").fetchall()
+        self.assertEqual([s[0] for s in steps], list(range(first + second)))
+        self.assertEqual([s[1] for s in steps], sorted(s[1] for s in steps))
+        self.assertEqual({s[2:] for s in steps}, {(1, WORLD)})
+        self.assertEqual(db.execute("select min(coverage) from rank_step").fetchone()[0], 1)
+        self.assertEqual(db.execute("select coalesce(sum(n), 0) from drop_count").fetchone()[0], 0)
+        db.close()
 
     def raw_events(self):
         return self.in_store("select coalesce(sum(n_events), 0) from raw_chunk")

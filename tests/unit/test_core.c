@@ -475,22 +475,238 @@ static void events_before_the_rank_is_known_are_kept(void **state)
 	facts_fini(&facts);
 }
 
+/* ---- restarted jobs ---- */
+
+/* A rank of that life: its process is the life's number, times 10, and the rank. */
+static void announce(struct core *c, uint32_t life, int32_t rank, int32_t world)
+{
+	core_process(c, &(struct core_process){ .process = 10 * life + (uint32_t)rank, .rank = rank,
+						.world_size = world, .restart_count = (int32_t)life });
+}
+
+/* Its own steps [from, to), each 100 ns long, 10000 ns times life from the start. */
+static void steps_of(struct core *c, uint32_t life, int32_t rank, uint64_t chunk, uint32_t from,
+		     uint32_t to)
+{
+	for (uint32_t s = from; s < to; s++) {
+		uint64_t at = 1000 + 10000 * (uint64_t)life + 100 * (uint64_t)s;
+		struct event ev[2] = { { .tick = at, .kind = EVENT_STEP_BEGIN, .a = event_a(s, 0) },
+				       { .tick = at + 100, .kind = EVENT_STEP_END,
+					 .a = event_a(s, 0) } };
+
+		core_events(c, 10 * life + (uint32_t)rank, 0, chunk, ev + (s > 0), 2 - (s > 0));
+	}
+}
+
+/* Every number from 0 once, each with a rank's step of the time line it is of. */
+static void assert_goes_on(const struct facts *f, const uint32_t *n_steps, uint32_t n_lives)
+{
+	uint32_t step = 0;
+
+	for (uint32_t life = 0; life < n_lives; life++)
+		for (uint32_t s = 0; s < n_steps[life]; s++, step++) {
+			const struct fact_rank_step *v = rank_step(f, step, 0);
+
+			if (!v)
+				fail_msg("step %u (%u of life %u) was not told", step, s, life);
+			assert_int_equal(v->begin_ns, 1000 + 10000 * life + 100 * s);
+		}
+	assert_int_equal(f->rank_steps.n, step);
+}
+
+static uint64_t n_late(const struct core *c)
+{
+	struct core_stats st;
+
+	core_stats(c, &st);
+	return st.n_late_events;
+}
+
 static void the_steps_of_a_restarted_job_go_on_counting(void **state)
 {
-	struct event ev[2] = { { .tick = 1000, .kind = EVENT_STEP_BEGIN },
-			       { .tick = 9000, .kind = EVENT_STEP_END } };
 	struct facts facts;
 	struct core *c = core_of_one_host(&facts);
 
 	for (uint32_t life = 0; life < 2; life++) {
-		core_process(c, &(struct core_process){ .process = life, .rank = 0, .world_size = 1,
-							.restart_count = (int32_t)life });
-		core_events(c, life, 0, life + 1, ev, 2);
+		announce(c, life, 0, 1);
+		steps_of(c, life, 0, life + 1, 0, 30);
 	}
-	core_finish(c, (fleet_time){ 10000 });
-	assert_int_equal(facts.rank_steps.n, 2);
-	assert_int_equal(facts.rank_steps.v[0].step, 0);
-	assert_int_equal(facts.rank_steps.v[1].step, 2); /* 1 is where the first life ended */
+	core_finish(c, (fleet_time){ 1000000 });
+	assert_goes_on(&facts, (uint32_t[]){ 30, 30 }, 2);
+	core_free(c);
+	facts_fini(&facts);
+}
+
+/* Whichever is announced or speaks first, with or without time between them. */
+static void lives_are_numbered_by_restart_count_not_by_arrival(void **state)
+{
+	for (unsigned order = 0; order < 16; order++) {
+		uint32_t first = order & 1, speaks = order >> 1 & 1;
+		struct facts facts;
+		struct core *c = core_of_one_host(&facts);
+
+		announce(c, first, 0, 1);
+		if (order & 8) /* all of the first before the other is heard of */
+			steps_of(c, first, 0, 1, 0, first ? 30 : 20);
+		announce(c, !first, 0, 1);
+		core_process_state(c, 0, CORE_DIED, (host_time){ 9000 });
+		for (uint32_t i = 0; i < 2; i++) {
+			uint32_t life = i ? !speaks : speaks;
+
+			if (!(order & 8) || life != first)
+				steps_of(c, life, 0, 2 + i, 0, life ? 30 : 20);
+			if (order & 4)
+				core_tick(c, (fleet_time){ 10000 + i * 250000000 });
+		}
+		core_finish(c, (fleet_time){ 1000000000 });
+		assert_goes_on(&facts, (uint32_t[]){ 20, 30 }, 2);
+		assert_int_equal(n_late(c), 0);
+		core_free(c);
+		facts_fini(&facts);
+	}
+}
+
+static void a_restart_is_seen_as_soon_as_the_life_before_is_over(void **state)
+{
+	struct facts facts;
+	struct core *c = core_of_one_host(&facts);
+
+	announce(c, 0, 0, 1);
+	steps_of(c, 0, 0, 1, 0, 20);
+	core_tick(c, (fleet_time){ 10000 });
+	announce(c, 1, 0, 1);
+	steps_of(c, 1, 0, 2, 0, 30);
+	core_tick(c, (fleet_time){ 1100000000 });
+	assert_int_equal(facts.rank_steps.n, 20); /* the first may be in a long step */
+	core_process_state(c, 0, CORE_DIED, (host_time){ 9000 });
+	core_tick(c, (fleet_time){ 2200000000 });
+	core_tick(c, (fleet_time){ 2400000000 });
+	assert_goes_on(&facts, (uint32_t[]){ 20, 30 }, 2);
+	core_free(c);
+	facts_fini(&facts);
+}
+
+/* Facts that were told stay, the earlier life comes behind, and the later one
+ * goes on behind that: every step has a number of its own. */
+static void an_earlier_life_that_comes_too_late_takes_no_number_of_another(void **state)
+{
+	struct facts facts;
+	struct core *c = core_of_one_host(&facts);
+	bool seen[2][40] = { { false } };
+	struct fact_rank_step told;
+
+	announce(c, 1, 0, 1);
+	steps_of(c, 1, 0, 1, 0, 10);
+	core_tick(c, (fleet_time){ 0 });
+	core_tick(c, (fleet_time){ 1200000000 });
+	core_tick(c, (fleet_time){ 1500000000 });
+	assert_int_equal(facts.rank_steps.n, 10);
+	told = *rank_step(&facts, 3, 0);
+	announce(c, 0, 0, 1);
+	for (uint32_t i = 0; i < 20; i++) { /* both speak */
+		steps_of(c, 0, 0, 2 + 2 * i, i, i + 1);
+		steps_of(c, 1, 0, 3 + 2 * i, 10 + i, 11 + i);
+		core_tick(c, (fleet_time){ 2000000000 + i * INT64_C(1000000000) });
+	}
+	core_finish(c, (fleet_time){ 100000000000 });
+	assert_true(same_rank_step(&told, rank_step(&facts, 3, 0)));
+	for (size_t i = 0; i < facts.rank_steps.n; i++) {
+		int64_t at = facts.rank_steps.v[i].begin_ns - 1000;
+
+		assert_false(seen[at / 10000][at % 10000 / 100]);
+		seen[at / 10000][at % 10000 / 100] = true;
+		assert_true(rank_step(&facts, facts.rank_steps.v[i].step, 0) == &facts.rank_steps.v[i]);
+	}
+	for (uint32_t s = 0; s < 30; s++)
+		assert_true((s >= 20 || seen[0][s]) && seen[1][s]);
+	assert_int_equal(n_late(c), 0);
+	core_free(c);
+	facts_fini(&facts);
+}
+
+static void a_step_that_only_some_ranks_ended_keeps_its_number(void **state)
+{
+	struct facts facts;
+	struct core *c = core_of_one_host(&facts);
+
+	for (uint32_t life = 0; life < 2; life++)
+		for (int32_t r = 0; r < 2; r++) {
+			announce(c, life, r, 2);
+			steps_of(c, life, r, 1 + 2 * life + (uint32_t)r, 0, life || r ? 5 : 6);
+		}
+	core_finish(c, (fleet_time){ 1000000 });
+	assert_int_equal(facts.steps.n, 11);
+	for (uint32_t i = 0; i < 11; i++)
+		assert_int_equal(facts.steps.v[i].complete, i != 5);
+	core_free(c);
+	facts_fini(&facts);
+}
+
+/* Two lives, cut at every chunk: the unfinished step is in the replay, too. */
+static void a_restarted_job_survives_a_restart_by_replay(void **state)
+{
+	for (uint64_t cut = 0; cut <= 12; cut++) {
+		struct facts facts;
+		struct core *c = core_of_one_host(&facts);
+		unsigned char saved[4096];
+		uint64_t low = 0;
+
+		for (unsigned part = 0; part < 2; part++) {
+			announce(c, 1, 0, 1);
+			announce(c, 0, 0, 1);
+			core_process_state(c, 0, CORE_DIED, (host_time){ 9000 });
+			for (uint64_t k = low; k < (part ? 12 : cut); k++) {
+				uint32_t life = k >= 4, s = (uint32_t)(life ? k - 4 : k) * 5;
+
+				steps_of(c, life, 0, k + 1, s, s + 5);
+				core_tick(c, (fleet_time){ (int64_t)k * 300000000 });
+			}
+			if (part == 0) {
+				size_t n = core_save(c, saved, sizeof saved);
+
+				low = core_low_water(c);
+				low = low > cut ? cut : low ? low - 1 : 0;
+				core_free(c);
+				assert_int_equal(core_new(&c, NULL, &facts), 0);
+				assert_int_equal(core_load(c, saved, n), 0);
+				core_host(c, 0, true, 0);
+			}
+		}
+		core_finish(c, (fleet_time){ 100000000000 });
+		for (uint32_t s = 0; s < 60; s++) {
+			const struct fact_rank_step *v = rank_step(&facts, s, 0);
+
+			if (!v)
+				fail_msg("cut at %u: step %u is missing", (unsigned)cut, s);
+			assert_int_equal(v->begin_ns,
+					 s < 20 ? 1000 + 100 * s : 11000 + 100 * (s - 20));
+			assert_true(v->coverage == 1);
+		}
+		assert_null(rank_step(&facts, 60, 0));
+		assert_int_equal(n_late(c), 0);
+		core_free(c);
+		facts_fini(&facts);
+	}
+}
+
+static void events_of_a_closed_step_are_counted_and_lower_the_coverage(void **state)
+{
+	struct event ev[] = { { .tick = 1010, .kind = EVENT_PHASE_BEGIN, .flags = PHASE_FORWARD,
+				.a = event_a(0, 0) } };
+	struct facts facts;
+	struct core *c = core_of_one_host(&facts);
+
+	announce(c, 0, 0, 1);
+	steps_of(c, 0, 0, 1, 0, 4);
+	core_tick(c, (fleet_time){ 0 });
+	core_tick(c, (fleet_time){ 1000000000 });
+	core_tick(c, (fleet_time){ 4000000000 });
+	core_events(c, 0, 1, 2, ev, 1);
+	assert_int_equal(n_late(c), 1);
+	steps_of(c, 0, 0, 3, 4, 6);
+	core_finish(c, (fleet_time){ 5000000000 });
+	assert_true(rank_step(&facts, 4, 0)->coverage < 1);
+	assert_true(rank_step(&facts, 5, 0)->coverage == 1);
 	core_free(c);
 	facts_fini(&facts);
 }
@@ -510,6 +726,12 @@ int main(void)
 		cmocka_unit_test(evaluation_is_not_the_ranks_own_time),
 		cmocka_unit_test(events_before_the_rank_is_known_are_kept),
 		cmocka_unit_test(the_steps_of_a_restarted_job_go_on_counting),
+		cmocka_unit_test(lives_are_numbered_by_restart_count_not_by_arrival),
+		cmocka_unit_test(a_restart_is_seen_as_soon_as_the_life_before_is_over),
+		cmocka_unit_test(an_earlier_life_that_comes_too_late_takes_no_number_of_another),
+		cmocka_unit_test(a_step_that_only_some_ranks_ended_keeps_its_number),
+		cmocka_unit_test(a_restarted_job_survives_a_restart_by_replay),
+		cmocka_unit_test(events_of_a_closed_step_are_counted_and_lower_the_coverage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -266,6 +266,21 @@ static void test_what_is_written_is_read_back_after_a_restart(void **state)
 	job_free(j);
 }
 
+static void test_late_events_are_a_drop_count_of_their_own(void **state)
+{
+	struct store *s = open_new();
+	struct store_job *j = job_new();
+
+	(void)state;
+	assert_int_equal(store_write(s, j), 0);
+	assert_int_equal(query("SELECT count(*) FROM drop_count WHERE place = 'late'"), 0);
+	j->n_late = 3;
+	assert_int_equal(store_write(s, j), 0);
+	assert_int_equal(query("SELECT n FROM drop_count WHERE place = 'late'"), 3);
+	store_close(s);
+	job_free(j);
+}
+
 static void test_views_open_what_is_stored_in_rows_behind_them(void **state)
 {
 	struct store *s = open_new();
@@ -792,6 +807,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, each_test, after_test)
 		T(test_what_is_written_is_read_back_after_a_restart),
+		T(test_late_events_are_a_drop_count_of_their_own),
 		T(test_views_open_what_is_stored_in_rows_behind_them),
 		T(test_telling_everything_twice_changes_nothing),
 		T(test_a_fact_told_from_less_never_replaces_one_told_from_more),
