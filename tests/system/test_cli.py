@@ -37,6 +37,9 @@ def call(*words, program=SYNCLINE, env=None, cwd=None, stdin=None, timeout=60, *
     return subprocess.run([program, *words], env=environment(**(env or {})), cwd=cwd, input=stdin, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, **more)
 
+# Started from a shell's background this process ignores SIGINT, and so would every job under test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 class Folder(unittest.TestCase):
     def setUp(self):
