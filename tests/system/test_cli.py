@@ -728,9 +728,7 @@ class WithACollectorOfSomebodyElse(Folder):
         self.assertEqual(r.returncode, 0, r.stderr)
 
     def test_what_came_while_no_collector_was_there_is_shipped_later(self):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            url = "tcp://127.0.0.1:%d" % s.getsockname()[1]
+        url = f"ipc://{self.dir}/later"  # a free port might be taken until then
         said = self.run_writer(url).stderr
         self.assertIn(f"the collector {url} has not got all of the data", said)
         self.assertNotIn("the data is at", said)
