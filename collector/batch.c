@@ -176,6 +176,8 @@ static void take_events(struct ingest *g, struct process *p, uint32_t index, str
 			ingest_fail(g, -ENOMEM);
 	} else if (late) {
 		/* It came after all. Stored; the analysis has gone on without it. */
+		if (n > 0)
+			core_late(g->core, events, n);
 		uint64_t n_back = part->hi - part->lo;
 
 		n_back = n_back < p->row.n_gap ? n_back : p->row.n_gap;

@@ -516,6 +516,12 @@ int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n)
 	return 0;
 }
 
+void core_late(struct core *c, const struct event *ev, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		c->n_late += ev[i].kind < EVENT_FIRST_RAW_KIND;
+}
+
 int core_tick(struct core *c, fleet_time now)
 {
 	int r = match_tick(&c->match, now.ns);

@@ -61,6 +61,10 @@ int core_group(struct core *c, const char *name, const int32_t *ranks, size_t n)
 /* n events of this process are gone for good; lowers coverage from here on. */
 int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n);
 
+/* These came after their turn, behind a gap that core_lost() told of: they are
+ * stored, and counted as late. */
+void core_late(struct core *c, const struct event *ev, size_t n);
+
 /* Let time pass: closes late steps, runs rules. Call it at least 4 times a second. */
 int core_tick(struct core *c, fleet_time now);
 /* No more input is coming (end of run, end of import): close everything. */
@@ -88,7 +92,7 @@ int core_map(const struct core *c, uint32_t host, host_time t, struct fleet_poin
 
 struct core_stats {
 	uint64_t n_events, n_unknown_kind, n_steps, n_collectives, n_lost;
-	uint64_t n_late_events; /* came when their step or collective was closed; over restarts too */
+	uint64_t n_late_events; /* came too late for the analysis; over restarts too */
 	uint64_t n_bad_events; /* times, rings or processes that cannot be */
 	uint32_t first_step, last_step; /* last complete one */
 	int64_t max_clock_error_ns;     /* over aligned hosts */

@@ -240,6 +240,9 @@ void ingest_heartbeat(struct ingest *g, struct inbox_msg *m, const struct frame_
 	a->rss_bytes = v->rss_bytes;
 	if (v->n_spool_dropped > a->n_given_up)
 		a->n_given_up = v->n_spool_dropped;
+	if (v->oldest_seq > a->oldest_seq)
+		a->oldest_seq = v->oldest_seq;
+	ingest_release_held(g, a, false, now_raw_ns);
 	note_exchange(g, a, &v->last, now_raw_ns);
 	trouble = g->cfg.trouble(g->cfg.arg);
 	if (trouble == 0 && now_raw_ns - a->told_raw_ns > AGENT_ROW_NS)

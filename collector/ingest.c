@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOLD_NS (2 * SECOND_NS) /* for a batch with a smaller number */
+#define HOLD_NS (15 * SECOND_NS) /* for a batch with a smaller number, from an agent that says nothing */
 #define SAY_MAX_A_MINUTE 30
 
 /* --- small things -------------------------------------------------------- */

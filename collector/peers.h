@@ -53,6 +53,7 @@ struct agent {
 
 	struct ranges seqs; /* batches taken */
 	uint64_t next_seq;
+	uint64_t oldest_seq; /* nothing below will come (again): the agent said so; 0 = not yet */
 	struct held *held; /* owned */
 
 	uint32_t *proc_of; /* its number -> process id, PEER_NONE; owned */

@@ -1,5 +1,10 @@
 /* turns.c - whose turn is it: batches of an agent count in the order of their
  * numbers, and each is answered once, when what it brought is committed.
+ *
+ * A batch whose forerunner is missing waits for it as long as the agent says that
+ * it still has it (in its heartbeats): after a restart of ours or a lost
+ * connection a request comes again only when the transport repeats it, seconds
+ * later. What is taken out of turn is stored, but the analysis has gone on.
  */
 #include "ingest_internal.h"
 
@@ -54,8 +59,12 @@ static void free_held(struct ingest *g, struct held *h)
 
 void ingest_release_held(struct ingest *g, struct agent *a, bool skip, int64_t now_raw_ns)
 {
-	while (a->held && (skip || a->held->frame.batch.seq <= a->next_seq) && g->fatal == 0) {
+	while (a->held && g->fatal == 0) {
 		struct held *h = a->held;
+		uint64_t seq = h->frame.batch.seq;
+
+		if (!skip && seq > a->next_seq && seq > a->oldest_seq)
+			return;
 
 		a->held = h->next;
 		process_batch(g, a, h->msg, &h->frame.batch, now_raw_ns);
@@ -140,7 +149,8 @@ bool ingest_batch(struct ingest *g, struct inbox_msg *m, const struct frame *f,
 					    ingest_trouble_text(trouble));
 		return false;
 	}
-	if (f->batch.seq > a->next_seq && !ranges_has(&a->seqs, f->batch.seq)) {
+	if (f->batch.seq > a->next_seq && f->batch.seq > a->oldest_seq &&
+	    !ranges_has(&a->seqs, f->batch.seq)) {
 		bool kept = hold(g, a, m, f, now_raw_ns);
 
 		relieve(g, now_raw_ns);

@@ -150,6 +150,7 @@ static void put_heartbeat(struct packer *p, const struct frame_heartbeat *h)
 	put_i64(p, h->last.t3_ns);
 	key_u64(p, "sp", h->n_spooled_bytes);
 	key_u64(p, "sd", h->n_spool_dropped);
+	key_u64(p, "old", h->oldest_seq);
 	key_u64(p, "cpu", h->cpu_ns);
 	key_u64(p, "rss", h->rss_bytes);
 	put_str(p, "fl");
@@ -221,8 +222,8 @@ static size_t n_keys(enum frame_type t)
 {
 	switch (t) {
 	case FRAME_HELLO:
-		return 10;
 	case FRAME_HEARTBEAT:
+		return 10;
 	case FRAME_BATCH:
 		return 9;
 	case FRAME_WELCOME:
@@ -488,6 +489,7 @@ static void get_heartbeat(struct reader *r, struct frame_heartbeat *h)
 					   as_i64(r, x + 3) };
 	h->n_spooled_bytes = as_u64(r, find(r, "sp"), INT64_MAX);
 	h->n_spool_dropped = as_u64(r, find(r, "sd"), INT64_MAX);
+	h->oldest_seq = as_u64(r, find(r, "old"), INT64_MAX);
 	h->cpu_ns = as_u64(r, find(r, "cpu"), INT64_MAX);
 	h->rss_bytes = as_u64(r, find(r, "rss"), INT64_MAX);
 

@@ -105,6 +105,7 @@ struct frame_heartbeat {
 	int64_t t0_ns, real_ns;
 	struct frame_exchange last;
 	uint64_t n_spooled_bytes, n_spool_dropped; /* batches kept, events given up */
+	uint64_t oldest_seq; /* of the batches still kept; what is below never comes (again) */
 	uint64_t cpu_ns, rss_bytes; /* the agent's own cost */
 	uint32_t n_inflight;
 	const struct frame_inflight *inflight;

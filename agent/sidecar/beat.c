@@ -108,6 +108,7 @@ static void ask_heartbeat(struct agent *a)
 	spool_stats(a->ship.spool, &st);
 	f.heartbeat.n_spooled_bytes = st.kept_bytes;
 	f.heartbeat.n_spool_dropped = st.n_given_up;
+	f.heartbeat.oldest_seq = ship_oldest(&a->ship);
 	f.heartbeat.cpu_ns = (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	f.heartbeat.real_ns = clock_ns(CLOCK_REALTIME);
 	f.heartbeat.t0_ns = raw_now(); /* last: the exchange begins here */

@@ -218,7 +218,7 @@ void scan_guests(struct agent *a, int64_t now_ns)
 			g->exit_known |= now_ns - g->facts.state_at_ns > EXIT_WAIT_NS;
 		}
 		if (g->ended && g->exit_known && !g->facts_due &&
-		    spool_settled(a->ship.spool, g->final_seq))
+		    spool_oldest(a->ship.spool, g->final_seq) > g->final_seq)
 			bury(a, i, now_ns);
 	}
 }

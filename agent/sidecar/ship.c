@@ -105,11 +105,24 @@ void ship_pump(struct ship *s, int64_t now_ns)
 		spool_take(s->spool, it.id);
 		s->flying[s->n_flying].id = it.id;
 		s->flying[s->n_flying].stream = stream;
+		s->flying[s->n_flying].seq =
+			memcmp(it.agent_id, s->agent_id, sizeof s->agent_id) == 0 ? it.seq : 0;
 		s->flying[s->n_flying].barrier = it.flags & SPOOL_BARRIER;
 		s->n_barriers += s->flying[s->n_flying].barrier;
 		s->n_flying++;
 		s->n_sent++;
 	}
+}
+
+/* What the spool gave up may still be in flight. */
+uint64_t ship_oldest(const struct ship *s)
+{
+	uint64_t oldest = spool_oldest(s->spool, s->seq);
+
+	for (unsigned i = 0; i < s->n_flying; i++)
+		if (s->flying[i].seq != 0 && s->flying[i].seq < oldest)
+			oldest = s->flying[i].seq;
+	return oldest;
 }
 
 void ship_refused(struct ship *s, const struct frame_refuse *r)

@@ -26,7 +26,7 @@ struct ship {
 		bool hello_due;
 	} heir;
 	struct {
-		uint64_t id, stream;
+		uint64_t id, stream, seq; /* seq 0 = of an earlier agent */
 		bool barrier;
 	} flying[LINK_MAX_WINDOW];
 	unsigned window, n_flying, n_barriers;
@@ -50,6 +50,9 @@ int64_t ship_seal(struct ship *s, const struct batch *b, bool barrier,
 		  const struct spool_cursor *cursors, uint32_t n_cursors);
 /* Send what may be sent now. */
 void ship_pump(struct ship *s, int64_t now_ns);
+/* The first of our own batches that may still reach the collector; the next new
+ * one when there is none. */
+uint64_t ship_oldest(const struct ship *s);
 /* An answer on the data channel. */
 void ship_answer(struct ship *s, const struct link_answer *a);
 /* A refusal, from either channel, that ends the agent. */

@@ -217,16 +217,18 @@ void spool_give_up(struct spool *s, uint64_t id)
 	gone(s, id, true);
 }
 
-bool spool_settled(const struct spool *s, uint64_t seq)
+uint64_t spool_oldest(const struct spool *s, uint64_t seq)
 {
+	uint64_t oldest = seq + 1;
+
 	for (size_t i = 0; i < s->n_segments; i++) {
 		const struct segment *g = s->segments[i];
 
 		for (size_t k = g->first; g->own && k < g->n; k++)
-			if (g->items[k].state != DONE && g->items[k].seq <= seq)
-				return false;
+			if (g->items[k].state != DONE && g->items[k].seq < oldest)
+				oldest = g->items[k].seq;
 	}
-	return true;
+	return oldest;
 }
 
 /* ---- life, and what a person sees */

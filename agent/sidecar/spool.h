@@ -105,8 +105,9 @@ void spool_give_up(struct spool *s, uint64_t id);
 /* The item of an id that is taken; id 0 when it is none. */
 struct spool_item spool_item(struct spool *s, uint64_t id);
 
-/* Is every own batch up to seq acknowledged or given up? */
-bool spool_settled(const struct spool *s, uint64_t seq);
+/* The first own batch, up to seq, that is neither acknowledged nor given up;
+ * seq + 1 = none. */
+uint64_t spool_oldest(const struct spool *s, uint64_t seq);
 /* Where the old agent ended; false = not in here. */
 bool spool_cursor(const struct spool *s, uint64_t unique, uint32_t ring, uint64_t *ret_next);
 void spool_stats(const struct spool *s, struct spool_stats *ret);

@@ -32,7 +32,7 @@ static struct frame sample(enum frame_type type)
 		break;
 	case FRAME_HEARTBEAT:
 		f.heartbeat = (struct frame_heartbeat){ .stream = 9, .t0_ns = 1, .real_ns = 2,
-			.last = { 1, 2, 3, 4 }, .n_spooled_bytes = 5, .cpu_ns = 6, .rss_bytes = 7,
+			.last = { 1, 2, 3, 4 }, .n_spooled_bytes = 5, .oldest_seq = 8, .cpu_ns = 6, .rss_bytes = 7,
 			.n_inflight = 1, .inflight = inflight };
 		break;
 	case FRAME_BATCH:

@@ -194,6 +194,19 @@ static struct frame_chunk chunk_at(unsigned slot, uint32_t proc, uint64_t first,
 				     .n_bytes = chunk_encode(ev, n, encoded[slot]) };
 }
 
+/* Ten events, of which the analysis wants two. */
+static struct frame_chunk chunk_of_a_step(unsigned slot, uint32_t proc, uint64_t first)
+{
+	struct event ev[10];
+
+	for (size_t i = 0; i < 10; i++)
+		ev[i] = (struct event){ .tick = (uint64_t)RAW0 + first + i, .kind = EVENT_MARK };
+	ev[0].kind = EVENT_STEP_BEGIN;
+	ev[9].kind = EVENT_STEP_END;
+	return (struct frame_chunk){ .proc = proc, .first = first, .data = encoded[slot],
+				     .n_bytes = chunk_encode(ev, 10, encoded[slot]) };
+}
+
 static struct inbox_msg *give_batch(uint64_t stream, uint64_t seq, const struct frame_chunk *c,
 				    uint32_t n)
 {
@@ -413,15 +426,60 @@ static void test_swapped_batches_are_taken_in_their_order(void **state)
 	assert_int_equal(status().n_events_lost, 0);
 }
 
-static void test_a_batch_that_never_comes_holds_others_for_two_seconds(void **state)
+static void heartbeat(uint64_t stream, uint64_t oldest_seq)
+{
+	give(&(struct frame){ .type = FRAME_HEARTBEAT,
+			      .heartbeat = { .stream = stream, .oldest_seq = oldest_seq } });
+	ingest_tick(w.ingest, w.now_ns);
+}
+
+static void test_a_batch_that_its_agent_still_has_is_waited_for(void **state)
 {
 	uint64_t stream = hello();
-	struct frame_chunk c = chunk_at(0, 0, 10, 10);
+	struct frame_chunk c[3] = { chunk_at(0, 0, 0, 10), chunk_at(1, 0, 10, 10),
+				    chunk_at(2, 0, 20, 10) };
+
+	(void)state;
+	give_batch(stream, 2, &c[1], 1);
+	give_batch(stream, 3, &c[2], 1);
+	for (int i = 0; i < 40; i++) { /* its transport repeats it after seconds */
+		w.now_ns += INT64_C(250000000);
+		heartbeat(stream, 1);
+		assert_int_equal(status().n_events, 0);
+	}
+	give_batch(stream, 1, &c[0], 1);
+	assert_int_equal(status().n_events, 30);
+	assert_int_equal(status().n_events_lost, 0);
+	assert_int_equal(turn_over()->chunks.v[0].first, 0);
+}
+
+static void test_a_batch_that_its_agent_gave_up_is_not_waited_for(void **state)
+{
+	uint64_t stream = hello();
+	struct frame_chunk c[2] = { chunk_at(0, 0, 10, 10), chunk_at(1, 0, 30, 10) };
+
+	(void)state;
+	give_batch(stream, 2, &c[0], 1);
+	assert_int_equal(status().n_events, 0);
+	heartbeat(stream, 2);
+	assert_int_equal(status().n_events, 10);
+	assert_int_equal(status().n_events_lost, 10);
+	heartbeat(stream, 5);
+	give_batch(stream, 5, &c[1], 1);
+	assert_int_equal(status().n_events, 20);
+	assert_int_equal(status().n_events_lost, 20);
+}
+
+static void test_a_silent_agents_missing_batch_is_waited_for_a_while(void **state)
+{
+	uint64_t stream = hello();
+	struct frame_chunk c[2] = { chunk_at(0, 0, 10, 10), chunk_of_a_step(1, 0, 0) };
+	struct core_stats stats;
 	unsigned n = w.n_replies;
 
 	(void)state;
-	give_batch(stream, 2, &c, 1);
-	w.now_ns += INT64_C(1900000000);
+	give_batch(stream, 2, &c[0], 1);
+	w.now_ns += INT64_C(14900000000);
 	ingest_tick(w.ingest, w.now_ns);
 	assert_int_equal(status().n_events, 0);
 	w.now_ns += INT64_C(200000000);
@@ -429,6 +487,12 @@ static void test_a_batch_that_never_comes_holds_others_for_two_seconds(void **st
 	assert_int_equal(status().n_events, 10);
 	assert_int_equal(status().n_events_lost, 10);
 	assert_int_equal(w.n_replies, n); /* not committed yet */
+
+	/* It comes after all: no loss, but too late for the analysis. */
+	give_batch(stream, 1, &c[1], 1);
+	assert_int_equal(status().n_events_lost, 0);
+	core_stats(w.core, &stats);
+	assert_int_equal(stats.n_late_events, 2);
 }
 
 static void test_a_hole_is_lost_until_it_is_filled_and_what_fills_it_is_stored(void **state)
@@ -756,7 +820,9 @@ int main(void)
 		T(test_a_repeat_is_stored_once_and_answered_after_the_first),
 		T(test_a_full_disk_refuses_batches_and_answers_heartbeats),
 		T(test_swapped_batches_are_taken_in_their_order),
-		T(test_a_batch_that_never_comes_holds_others_for_two_seconds),
+		T(test_a_batch_that_its_agent_still_has_is_waited_for),
+		T(test_a_batch_that_its_agent_gave_up_is_not_waited_for),
+		T(test_a_silent_agents_missing_batch_is_waited_for_a_while),
 		T(test_a_hole_is_lost_until_it_is_filled_and_what_fills_it_is_stored),
 		T(test_of_a_chunk_that_overlaps_only_the_new_part_is_stored),
 		T(test_what_the_guest_dropped_is_counted_once),
