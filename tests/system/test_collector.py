@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 
 COLLECTOR, LOAD = sys.argv[1:3]
 N_COLL = 4
@@ -293,6 +295,19 @@ def test_a_directory_holds_one_file_a_run(folder):
     assert os.listdir(folder).count("_._etc_x.db") == 1, os.listdir(folder)
 
 
+def get(http, path):
+    """An answer of the API; 503 says when to ask again (while the catalogue is read)."""
+    until = time.time() + 30
+    while True:
+        try:
+            with urllib.request.urlopen(http + path, timeout=30) as f:
+                return json.load(f)
+        except urllib.error.HTTPError as e:
+            if e.code != 503 or time.time() > until:
+                raise
+            time.sleep(int(e.headers["Retry-After"]))
+
+
 def test_read_only_serves_and_leaves_the_file_as_it_is(folder):
     c = Collector(folder)
     status, r = result(load(c.url, "--log", os.path.join(folder, "a"), "--seconds", "0.3"))
@@ -302,9 +317,7 @@ def test_read_only_serves_and_leaves_the_file_as_it_is(folder):
     os.chmod(c.db, 0o400)
     c = Collector(folder, "--read-only")
     assert c.http and c.url == ""
-    import urllib.request
-    with urllib.request.urlopen(c.http + "api/v1/run", timeout=5) as f:
-        assert f.status == 200
+    assert get(c.http, "api/v1/run")
     assert c.stop() == 0
     assert open(c.db, "rb").read() == before
     assert sorted(os.listdir(folder)) == files
@@ -313,14 +326,12 @@ def test_read_only_serves_and_leaves_the_file_as_it_is(folder):
 def test_the_page_hears_of_steps_while_they_run(folder):
     c = Collector(folder)
     p = load(c.url, "--log", os.path.join(folder, "a"), "--seconds", "2", "--rate", "20")
-    import urllib.request
-    with urllib.request.urlopen(c.http + "api/v1/events", timeout=5) as f:
+    with urllib.request.urlopen(c.http + "api/v1/events", timeout=30) as f:
         until, seen = time.time() + 4, set()
         while time.time() < until and "event: step" not in seen:
             seen.add(f.readline().decode().strip())
     assert "event: step" in seen, seen
-    with urllib.request.urlopen(c.http + "api/v1/boot", timeout=5) as f:
-        boot = json.load(f)
+    boot = get(c.http, "api/v1/boot")
     assert boot["live"]["n_agents"] == 1 and boot["coverage"]["ranks_seen"] == 2, boot
     assert result(p)[0] == 0 and c.stop() == 0
 
