@@ -18,6 +18,7 @@
 
 struct gate {
 	struct shm_header *_Atomic header; /* NULL = off */
+	const uint32_t *level; /* header's, for syncline_probe.h; NULL = off */
 	struct shm_ring *rings;
 	struct event *slots;
 	uint64_t slot_mask;
@@ -49,6 +50,8 @@ extern _Atomic uint32_t probe_start_state;
 int gate_new(struct gate **ret);
 /* Let events through: everything else in g must be set. */
 void gate_open(struct gate *g, struct shm_header *h);
+/* It stays closed for good. */
+void gate_close(void);
 
 static inline struct gate *gate_get(void)
 {

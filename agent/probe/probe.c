@@ -220,6 +220,8 @@ enum probe_off probe_start_unless(enum probe_off already)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	why_off = already != PROBE_ON ? already : start();
+	if (why_off != PROBE_ON)
+		gate_close();
 	atomic_store_explicit(&probe_start_state, START_SETTLED, memory_order_release);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	errno = saved_errno;

@@ -7,7 +7,9 @@
  *
  * Threads: every function may be called from any thread at any time, a signal
  * handler that interrupts one included (its event is dropped and counted).
- * Cost: about ten nanoseconds more than reading the clock; about one when off.
+ * Cost: about five nanoseconds more than reading the clock; less than one when
+ * off. In C and C++ the four calls that record look at the level before they
+ * call: their arguments are evaluated only when something will be recorded.
  * A thread's first event also claims the thread's ring (some microseconds).
  *
  * Fork: a child is off from its first instruction; its parent goes on.
@@ -74,6 +76,29 @@ struct syncline_status {
 
 /* Fill *s up to s->size bytes. Slow (walks all rings): not for a hot path. */
 SYNCLINE_API void syncline_get_status(struct syncline_status *s);
+
+/* What the macros below look at: where it is said where the level lies (NULL
+ * there = off). Not for your code. */
+SYNCLINE_API extern const uint32_t *const *syncline_level_place;
+
+#if !defined(SYNCLINE_PROBE_BUILD)
+static inline int syncline_records(void)
+{
+	const uint32_t *const *place = __atomic_load_n(&syncline_level_place, __ATOMIC_ACQUIRE);
+	const uint32_t *level = __atomic_load_n(place, __ATOMIC_RELAXED);
+
+	return level && __atomic_load_n(level, __ATOMIC_RELAXED) >= 2;
+}
+
+#define syncline_mark(name, a, b) \
+	(syncline_records() ? (syncline_mark)(name, a, b) : (void)0)
+#define syncline_scope_begin(name, value) \
+	(syncline_records() ? (syncline_scope_begin)(name, value) : (void)0)
+#define syncline_scope_end(name, value) \
+	(syncline_records() ? (syncline_scope_end)(name, value) : (void)0)
+#define syncline_counter(name, value) \
+	(syncline_records() ? (syncline_counter)(name, value) : (void)0)
+#endif
 
 #ifdef __cplusplus
 }

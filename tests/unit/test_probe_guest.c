@@ -26,6 +26,7 @@ static void must_be_off(enum probe_off why)
 {
 	struct syncline_status st = { .size = sizeof st };
 	struct probe_stats s;
+	uint64_t n_evaluated = 0;
 
 	errno = 4711;
 	CHECK(probe_start() == why);
@@ -34,8 +35,11 @@ static void must_be_off(enum probe_off why)
 	CHECK(syncline_start() == 0);
 	probe_stats(&s);
 	CHECK(s.off == why && s.file[0] == 0);
-	syncline_mark(1, 2, 3);
+	syncline_mark(1, ++n_evaluated, 3);
 	syncline_counter(1, 2);
+	CHECK(n_evaluated == 0);
+	(syncline_mark)(1, 2, 3); /* as through dlsym() */
+	(syncline_counter)(1, 2);
 	probe_emit(EVENT_STEP_BEGIN, 0, 0, 0, 0);
 	probe_identity(0, 0, 1, 1, 0, "run");
 	probe_set_step(3);
@@ -331,12 +335,15 @@ static int lock_holder(void)
 static void same_in_child(void)
 {
 	struct probe_stats s;
+	uint64_t n_evaluated = 0;
 
 	probe_stats(&s);
 	CHECK(s.off == PROBE_FORKED && probe_header() == NULL);
 	CHECK(probe_start() == PROBE_FORKED && syncline_start() == 0);
 	for (unsigned i = 0; i < 1000; i++)
-		syncline_mark(1, 666, 666);
+		(syncline_mark)(1, 666, 666);
+	syncline_mark(1, ++n_evaluated, 666);
+	CHECK(n_evaluated == 0);
 	CHECK(!probe_text(SHM_TEXT_LOG, 0, "child", 5) && probe_name("child") == 0);
 	CHECK(probe_level() == 0 && probe_step() == EVENT_STEP_UNKNOWN);
 	probe_set_step(666);
