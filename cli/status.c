@@ -199,6 +199,13 @@ static void put_count(const json_t *v, const char *key)
 		printf("%" PRId64, n);
 }
 
+/* "1 agent", "2 agents" */
+static void put_counted(const json_t *v, const char *key, const char *one)
+{
+	put_count(v, key);
+	printf(" %s%s", one, number(v, key) == 1 ? "" : "s");
+}
+
 static void put_screen(const json_t *boot)
 {
 	const json_t *run = json_object_get(boot, "run"), *live = json_object_get(boot, "live");
@@ -220,8 +227,8 @@ static void put_screen(const json_t *boot)
 	printf(" of ");
 	put_count(coverage, "ranks_expected");
 	printf(", ");
-	put_count(live, "n_agents");
-	printf(" agents\nstep      ");
+	put_counted(live, "n_agents", "agent");
+	printf("\nstep      ");
 	put_count(live, "step");
 	printf(", %s\n", term_ns(number(live, "step_ns"), buf, sizeof buf));
 	printf("events    ");
@@ -230,8 +237,8 @@ static void put_screen(const json_t *boot)
 	put_count(coverage, "events_lost");
 	printf(" lost\nclock     error %s over ",
 	       term_ns(number(clock, "error_ns"), buf, sizeof buf));
-	put_count(clock, "hosts");
-	printf(" hosts, ");
+	put_counted(clock, "hosts", "host");
+	printf(", ");
 	put_count(clock, "unaligned");
 	printf(" not aligned\n");
 	cpu = json_object_get(overhead, "agent_cpu_ratio");
