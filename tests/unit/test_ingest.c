@@ -639,7 +639,7 @@ static void test_no_message_that_was_tampered_with_does_harm(void **state)
 			b.data[unit_rand(&seed) % b.n_bytes] = (unsigned char)unit_rand(&seed);
 		w.n_msgs = 0;
 		give_bytes(b.data, b.n_bytes, false);
-		w.now_ns += 3000000000; /* nothing is held for long */
+		w.now_ns += 16000000000; /* nothing is held for long */
 		ingest_tick(w.ingest, w.now_ns);
 		ingest_turn_over(w.ingest);
 		while (w.n_jobs)
