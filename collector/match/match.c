@@ -5,6 +5,7 @@
 #define MIN_SLOTS 16
 #define SHARED_SLOTS 65536 /* what all groups together may take before they need more */
 #define TELL_DEPTH 64 /* unfinished collectives told from the oldest on */
+#define JOIN_LATES 5  /* how long a member that nobody declared may take to turn up, in late_ns */
 
 union arrival_block {
 	struct arrival first; /* of 4 << k */
@@ -124,13 +125,20 @@ static int64_t age_ns(const struct match *m, int64_t *since_ns)
 	return m->now_ns == INT64_MIN ? 0 : m->now_ns - *since_ns;
 }
 
+/* Told is not closed: what is closed hears nobody any more, and the events of a
+ * rank may be on their way while its agent looks for us. */
+static int64_t patience_ns(const struct match *m, const struct group *g)
+{
+	return is_known(m, g) ? m->late_ns : JOIN_LATES * m->late_ns;
+}
+
 static bool is_complete(const struct match *m, const struct group *g, struct coll *c)
 {
 	if (c->n_done < g->n_expected)
 		return false;
 	/* Without a declared membership a rank may still turn up. */
 	return is_known(m, g) || m->finishing ||
-	       age_ns(m, &c->done_now_ns) >= m->late_ns;
+	       age_ns(m, &c->done_now_ns) >= patience_ns(m, g);
 }
 
 /* Close what is complete, oldest first. */
@@ -387,7 +395,7 @@ int match_tick(struct match *m, int64_t now_ns)
 			struct coll *c = coll_at(g, seq);
 
 			if (c && c->n_entered >= g->n_expected && g->n_expected > 1 &&
-			    age_ns(m, &c->first_now_ns) >= m->late_ns) {
+			    age_ns(m, &c->first_now_ns) >= patience_ns(m, g)) {
 				passed = seq;
 				break;
 			}
@@ -399,13 +407,14 @@ int match_tick(struct match *m, int64_t now_ns)
 				return r;
 			g->told_below++;
 		}
-		/* What hangs is told as it stands, and again when it changes. */
+		/* What hangs or waits for company is told as it stands, and again
+		 * when it changes. */
 		for (uint64_t seq = g->told_below; seq < g->next_seq && depth < TELL_DEPTH; seq++) {
 			struct coll *c = coll_at(g, seq);
 
 			if (!c || c->closed)
 				continue;
-			depth++;
+			depth += c->n_done < g->n_expected;
 			if ((c->changed || !c->told) && age_ns(m, &c->first_now_ns) >= m->late_ns &&
 			    (r = match_tell(m, i, c)) < 0)
 				return r;

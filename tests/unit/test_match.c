@@ -246,6 +246,35 @@ static void an_undeclared_subgroup_waits_for_whoever_may_come(void **state)
 	stop(&b);
 }
 
+/* Ranks whose agents find us seconds apart: the first two are in later calls
+ * before the others are heard of at all. */
+static void ranks_that_turn_up_late_are_waited_for(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	start(&b, 4);
+	for (uint32_t seq = 0; seq < 6; seq++)
+		call(&b, 0, 1, seq, (10 + seq) * MS, (20 + seq) * MS);
+	tick(&b, 100 * MS);
+	tick(&b, 2200 * MS);
+	assert_non_null(get(&b, 0, 5)); /* told as it stands */
+	assert_int_equal(get(&b, 0, 5)->n_seen, 1);
+	for (uint32_t seq = 0; seq < 2; seq++)
+		call(&b, 1, 1, seq, (10 + seq) * MS, (20 + seq) * MS);
+	tick(&b, 2300 * MS);
+	for (uint32_t seq = 2; seq < 6; seq++)
+		call(&b, 1, 1, seq, (10 + seq) * MS, (20 + seq) * MS);
+	tick(&b, 7000 * MS);
+	for (uint32_t rank = 2; rank < 4; rank++)
+		for (uint32_t seq = 0; seq < 6; seq++)
+			call(&b, rank, 1, seq, (10 + seq) * MS, (20 + seq) * MS);
+	tick(&b, 7100 * MS);
+	for (uint32_t seq = 0; seq < 6; seq++)
+		assert_int_equal(get(&b, 0, seq)->n_seen, 4);
+	stop(&b);
+}
+
 static void a_restarted_job_counts_anew_in_another_group(void **state)
 {
 	struct bed b;
@@ -327,6 +356,7 @@ int main(void)
 		cmocka_unit_test(two_hosts_decide_only_with_disjoint_intervals),
 		cmocka_unit_test(an_unaligned_host_decides_nothing),
 		cmocka_unit_test(disagreement_is_flagged),
+		cmocka_unit_test(ranks_that_turn_up_late_are_waited_for),
 		cmocka_unit_test(a_missing_start_is_told_as_it_stands_and_completed_later),
 		cmocka_unit_test(a_declared_subgroup_needs_only_its_members),
 		cmocka_unit_test(an_undeclared_subgroup_waits_for_whoever_may_come),
