@@ -43,7 +43,9 @@ class Notes:
         return rings
 
     def last_state(self, unique):
-        return [p for p in self.of("proc") if p[2] == unique][-1]
+        """Of the newest agent's batch with the largest number: two in flight may overtake each other."""
+        told = [p for p in self.of("proc") if p[2] == unique]
+        return max((p for p in told if p[0] == told[-1][0]), key=lambda p: int(p[1]))
 
 
 class Case(unittest.TestCase):
