@@ -1,0 +1,224 @@
+/* filter.c - offset and rate from one measurement a bucket.
+ *
+ * Gating is one-sided: a bound far above what is predicted is a queue and says
+ * nothing, a bound on the wrong side of it cannot be a queue and says that the
+ * prediction is wrong. */
+#include "beam_internal.h"
+
+#include <math.h>
+
+#define YOUNG 30 /* buckets of a segment in which nothing tells the queued direction */
+#define SLOW_TO_JUDGE 20 /* buckets of a node whose scales are still being learned */
+#define LEAST_DEVIATION 20.0 /* ns: stamps themselves */
+
+static double square(double v)
+{
+	return v * v;
+}
+
+void beam_filter_init(const struct beam_config *cfg, struct beam_filter *k)
+{
+	*k = (struct beam_filter){ .p = { 1e18, 0, square(cfg->rate_unknown) },
+				   .nis = 1,
+				   .anchor_ns = INT64_MIN };
+}
+
+void beam_predict(const struct beam_config *cfg, const struct beam_filter *k, int64_t at_ns,
+		  double xp[2], double pp[3])
+{
+	double dt = beam_seconds(k->at_ns, at_ns), a = fabs(dt);
+	double qs = k->nis * square(cfg->noise_rate), qt = k->nis * square(cfg->noise_theta);
+
+	xp[0] = k->x[0] + dt * k->x[1];
+	xp[1] = k->x[1];
+	pp[0] = k->p[0] + 2 * dt * k->p[1] + dt * dt * k->p[2] + qt * a + qs * a * a * a / 3;
+	pp[1] = k->p[1] + dt * k->p[2] + qs * a * a / 2;
+	pp[2] = k->p[2] + qs * a;
+}
+
+static bool first_of_node(const struct beam *b)
+{
+	return b->n_since_restart == 1 && b->filter.n < SLOW_TO_JUDGE;
+}
+
+static void keep(struct beam *b, const double xp[2], const double pp[3])
+{
+	struct beam_filter *k = &b->filter;
+	struct beam_segment *s = beam_now(b);
+	struct beam_knot *v = beam_knot(b, b->n_knots);
+	double before = s->n_knots > 0 ? beam_knot(b, b->n_knots - 1)->rate : k->x[1];
+
+	*v = (struct beam_knot){ .at_ns = k->at_ns,
+				 .theta = k->x[0],
+				 .rate = k->x[1],
+				 .sd = (float)sqrt(k->p[0]),
+				 .rate_sd = (float)sqrt(k->p[2]),
+				 .drift = (float)(k->x[1] - before),
+				 .env_ns = b->envelope.at_ns,
+				 .env_hi = b->envelope.hi,
+				 .env_lo = b->envelope.lo,
+				 .n_clear = k->n_clear };
+	if (s->n_knots++ == 0)
+		s->first_knot = b->n_knots;
+	b->n_knots++;
+	if (b->closed) {
+		struct beam_closed c = { .at_ns = k->at_ns, .x = { k->x[0], k->x[1] },
+					 .p = { k->p[0], k->p[1], k->p[2] },
+					 .segment = (uint32_t)(b->n_segments - 1),
+					 .n_clear = k->n_clear,
+					 .first = !xp };
+
+		if (xp) {
+			c.xp[0] = xp[0];
+			c.xp[1] = xp[1];
+			for (int i = 0; i < 3; i++)
+				c.pp[i] = pp[i];
+		}
+		b->closed(b->closed_arg, &c);
+	}
+}
+
+static void begin(struct beam *b, const struct beam_bucket *u, double hi, double lo)
+{
+	struct beam_filter *k = &b->filter;
+
+	k->x[0] = (hi + lo) / 2;
+	k->p[0] = square(b->floors.scale + fmax(hi - lo, 0) / 2);
+	k->at_ns = u->at_ns;
+	k->n = 1;
+	k->n_clear = 2;
+	keep(b, NULL, NULL);
+}
+
+/* A young segment's estimate rests on its own few buckets: both directions alike. */
+static void judge_young(struct beam *b, struct beam_gate *g, double width)
+{
+	struct beam_floors *d = &b->floors;
+	unsigned n = b->filter.n;
+
+	g->clear_f = g->clear_r = width < 2 * g->lim || n < 5;
+	if (n >= 5 && !g->clear_f && width < d->young_least)
+		d->young_least = width;
+	if (n >= 5 && !g->clear_f)
+		d->n_young++;
+	if (n == YOUNG - 1 && d->n_young > 18) { /* a persistent excess: split evenly */
+		d->f += d->young_least / 2;
+		d->r += d->young_least / 2;
+	}
+	if (n == 1 || n == YOUNG - 1) {
+		d->n_young = 0;
+		d->young_least = INFINITY;
+	}
+}
+
+/* What the clear directions measure; false when none does. */
+static bool measure(struct beam *b, const struct beam_gate *g, int64_t at_ns, double hi, double lo,
+		    double *z, double *variance)
+{
+	struct beam_floors *d = &b->floors;
+
+	if (g->clear_f && g->clear_r) {
+		double q = fmax(hi - lo, 0);
+
+		*z = beam_noise_slope(b, at_ns, (hi + lo) / 2, q);
+		beam_noise_variance(b, at_ns, *z);
+		/* |z - theta| <= q/2 always: a tight bucket is worth more. */
+		*variance = d->variance * pow(fmax(0.25, q / (2 * d->scale)), 1.5) +
+			    square(LEAST_DEVIATION) + square(fmax(0, q - 4 * d->scale)) / 12;
+		beam_noise_scale(b, q);
+	} else if (g->clear_f) {
+		*z = hi - d->scale;
+		*variance = d->variance + square(d->scale) +
+			    square(fmax(g->excess_f - 2 * d->scale, 0)) / 4;
+	} else if (g->clear_r) {
+		*z = lo + d->scale;
+		*variance = d->variance + square(d->scale) +
+			    square(fmax(g->excess_r - 2 * d->scale, 0)) / 4;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void follow(struct beam_filter *k, const struct beam_gate *g, double z, double variance)
+{
+	double y = z - g->xp[0], s = g->pp[0] + variance;
+	double k0 = g->pp[0] / s, k1 = g->pp[1] / s;
+
+	k->x[0] = g->xp[0] + k0 * y;
+	k->x[1] = g->xp[1] + k1 * y;
+	k->p[0] = g->pp[0] - k0 * g->pp[0];
+	k->p[1] = g->pp[1] - k0 * g->pp[1];
+	k->p[2] = g->pp[2] - k1 * g->pp[1];
+	/* The process noise follows the innovations. */
+	k->nis = fmin(fmax(k->nis * exp(0.1 * (fmin(y * y / s, 16) - 1)), 0.05), 1e4);
+}
+
+/* How far below zero an excess delay is: what no queue explains. */
+static double contradiction(const struct beam_gate *g)
+{
+	return fmax(-g->excess_f, -g->excess_r);
+}
+
+/* true: the clock is not where it was. */
+static bool judge(struct beam *b, struct beam_gate *g, int64_t at_ns)
+{
+	struct beam_filter *k = &b->filter;
+	bool first = first_of_node(b);
+	double by = contradiction(g);
+
+	if (by <= g->lim) {
+		k->n_bad = 0;
+		return false;
+	}
+	k->n_bad++;
+	if (by > (first ? 20 : 3) * g->lim || k->n_bad >= (first ? 4u : 2u))
+		return true;
+	if (first)
+		k->p[0] += square(by);
+	k->nis = fmin(k->nis * 4, 1e4);
+	beam_predict(b->cfg, k, at_ns, g->xp, g->pp);
+	return false;
+}
+
+enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u)
+{
+	const struct beam_config *cfg = b->cfg;
+	struct beam_filter *k = &b->filter;
+	struct beam_floors *d = &b->floors;
+	double hi = u->f - d->f, lo = u->g + d->r, z, variance;
+	struct beam_gate g;
+
+	if (k->n == 0) {
+		if (isfinite(hi) && isfinite(lo))
+			begin(b, u, hi, lo);
+		return BEAM_FOLLOWS;
+	}
+	beam_predict(cfg, k, u->at_ns, g.xp, g.pp);
+	g.lim = cfg->gate * sqrt(g.pp[0] + square(d->scale)) + cfg->slack;
+	g.excess_f = hi - g.xp[0];
+	g.excess_r = g.xp[0] - lo;
+	if (judge(b, &g, u->at_ns))
+		return BEAM_STEP;
+
+	g.clear_f = g.excess_f <= g.lim;
+	g.clear_r = g.excess_r <= g.lim;
+	if (b->n_since_restart > 1 && k->n < YOUNG)
+		judge_young(b, &g, hi - lo);
+	if (g.clear_f && g.clear_r && hi - lo <= 2 * (cfg->gate * d->scale + cfg->slack))
+		k->anchor_ns = u->at_ns;
+	if (measure(b, &g, u->at_ns, hi, lo, &z, &variance)) {
+		follow(k, &g, z, variance);
+	} else {
+		k->x[0] = g.xp[0];
+		for (int i = 0; i < 3; i++)
+			k->p[i] = g.pp[i];
+	}
+	k->n_clear = (uint8_t)(g.clear_f + g.clear_r);
+	beam_floors_window(d, g.excess_f, g.excess_r, g.clear_f, g.clear_r);
+	beam_floors_raise(d, BEAM_N_WINDOW);
+	k->at_ns = u->at_ns;
+	k->n++;
+	keep(b, g.xp, g.pp);
+	return BEAM_FOLLOWS;
+}

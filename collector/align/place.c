@@ -1,0 +1,236 @@
+/* place.c - the live map: where an instant lies by what is known now.
+ *
+ * Behind the newest knot the state is extrapolated, between knots it is a cubic
+ * through both. The hard bounds come from the knots' envelopes on either side,
+ * opened by the rate that held there. */
+#include "beam_internal.h"
+
+#include <math.h>
+
+#define FRESH_NS INT64_C(5000000000)
+#define BROKEN_NS INT64_C(2000000000) /* after a contradiction */
+#define N_BELIEVE 5		      /* buckets with both directions clear */
+#define N_INSANE 16
+
+/* Knots of a segment that are still in the ring: [*from, *to). */
+static bool knots_of(const struct beam *b, const struct beam_segment *s, uint64_t *from,
+		     uint64_t *to)
+{
+	uint64_t oldest = b->n_knots > b->n_knots_alloc ? b->n_knots - b->n_knots_alloc : 0;
+
+	*to = s->first_knot + s->n_knots;
+	*from = s->first_knot > oldest ? s->first_knot : oldest;
+	return *from < *to;
+}
+
+/* The newest segment that begins before t and has something to say. */
+static bool find_segment(const struct beam *b, int64_t t_ns, uint64_t *ret, uint64_t *from,
+			 uint64_t *to)
+{
+	uint64_t oldest = b->n_segments > b->n_segments_alloc ? b->n_segments - b->n_segments_alloc
+							     : 0;
+	bool any = false;
+
+	if (oldest < b->oldest_segment)
+		oldest = b->oldest_segment;
+	for (uint64_t i = b->n_segments; i-- > oldest;) {
+		uint64_t f, e;
+
+		if (!knots_of(b, beam_segment(b, i), &f, &e))
+			continue;
+		*ret = i;
+		*from = f;
+		*to = e;
+		any = true;
+		if (beam_segment(b, i)->begin_ns <= t_ns)
+			break;
+	}
+	return any;
+}
+
+/* The last knot at or before t; from when t lies before all. */
+static uint64_t find_knot(const struct beam *b, uint64_t from, uint64_t to, int64_t t_ns)
+{
+	while (to - from > 1) {
+		uint64_t m = from + (to - from) / 2;
+
+		if (beam_knot(b, m)->at_ns <= t_ns)
+			from = m;
+		else
+			to = m;
+	}
+	return from;
+}
+
+static void between(const struct beam_knot *a, const struct beam_knot *c, int64_t t_ns,
+		    struct beam_point *ret)
+{
+	double h = beam_seconds(a->at_ns, c->at_ns), u = beam_seconds(a->at_ns, t_ns) / h;
+	double v = 1 - u;
+
+	ret->theta = (1 + 2 * u) * v * v * a->theta + u * v * v * h * a->rate +
+		     u * u * (3 - 2 * u) * c->theta + u * u * (u - 1) * h * c->rate;
+	ret->rate = 6 * u * v * (c->theta - a->theta) / h + v * (1 - 3 * u) * a->rate +
+		    u * (3 * u - 2) * c->rate;
+	ret->soft = fmax((double)a->sd, (double)c->sd);
+}
+
+static void beyond(const struct beam_knot *k, int64_t t_ns, struct beam_point *ret)
+{
+	double dt = beam_seconds(k->at_ns, t_ns);
+
+	ret->theta = k->theta + dt * k->rate;
+	ret->rate = k->rate;
+	ret->soft = hypot((double)k->sd, dt * (double)k->rate_sd);
+}
+
+static double width(const struct beam *b, const struct beam_segment *s, uint64_t knot)
+{
+	const struct beam_knot *k = beam_knot(b, knot);
+
+	if (knot < s->first_knot + 5)
+		return b->cfg->rate_jump;
+	return fmin(b->cfg->rate_jump, b->cfg->rate_slack + 3 * (double)k->rate_sd);
+}
+
+static void open_forward(const struct beam *b, const struct beam_segment *s, uint64_t knot,
+			 int64_t t_ns, struct beam_point *ret)
+{
+	const struct beam_knot *k = beam_knot(b, knot);
+	double dt = beam_seconds(k->env_ns, t_ns), w = width(b, s, knot);
+
+	if (t_ns < k->env_ns)
+		return;
+	ret->hi = fmin(ret->hi, k->env_hi + (k->rate + w) * dt);
+	ret->lo = fmax(ret->lo, k->env_lo + (k->rate - w) * dt);
+}
+
+static void open_backward(const struct beam *b, const struct beam_segment *s, uint64_t knot,
+			  uint64_t rate_of, bool far, int64_t t_ns, struct beam_point *ret)
+{
+	const struct beam_knot *k = beam_knot(b, knot), *a = beam_knot(b, rate_of);
+	double dt = beam_seconds(t_ns, k->env_ns), w = far ? b->cfg->rate_jump : width(b, s, rate_of);
+
+	if (t_ns > k->env_ns)
+		return;
+	ret->hi = fmin(ret->hi, k->env_hi - (fmin(a->rate, k->rate) - w) * dt);
+	ret->lo = fmax(ret->lo, k->env_lo - (fmax(a->rate, k->rate) + w) * dt);
+}
+
+static void hard(const struct beam *b, uint64_t segment, uint64_t from, uint64_t to, uint64_t knot,
+		 int64_t t_ns, struct beam_point *ret)
+{
+	const struct beam_segment *s = beam_segment(b, segment);
+	const struct beam_envelope *e = &b->envelope;
+	uint64_t next;
+
+	ret->hi = INFINITY;
+	ret->lo = -INFINITY;
+	if (beam_knot(b, knot)->env_ns > t_ns && knot > from)
+		knot--;
+	open_forward(b, s, knot, t_ns, ret);
+	next = beam_knot(b, knot)->env_ns > t_ns ? knot : knot + 1;
+	if (next < to) {
+		open_backward(b, s, next, knot, next == from && t_ns < beam_knot(b, from)->at_ns, t_ns,
+			      ret);
+		return;
+	}
+	if (segment != b->n_segments - 1)
+		return;
+	/* In the open bucket: from its newest sample. */
+	if (t_ns >= e->at_ns) {
+		double lo, hi, dt = beam_seconds(e->at_ns, t_ns);
+
+		beam_rate_bounds(b, &lo, &hi);
+		ret->hi = e->hi + hi * dt;
+		ret->lo = e->lo + lo * dt;
+	} else {
+		double w = width(b, s, knot), dt = beam_seconds(t_ns, e->at_ns);
+
+		ret->hi = fmin(ret->hi, e->hi - (b->filter.x[1] - w) * dt);
+		ret->lo = fmax(ret->lo, e->lo - (b->filter.x[1] + w) * dt);
+	}
+}
+
+static bool in_gap(const struct beam *b, uint64_t segment, int64_t t_ns)
+{
+	const struct beam_envelope *e = &b->envelope;
+
+	for (uint64_t i = segment; i < b->n_segments && i < segment + 2; i++) {
+		const struct beam_segment *s = beam_segment(b, i);
+
+		if (s->gap_ns != INT64_MIN && t_ns > s->gap_ns && t_ns < s->begin_ns)
+			return true;
+	}
+	return e->broken_ns != INT64_MIN && segment == b->n_segments - 1 &&
+	       t_ns > b->filter.anchor_ns && t_ns - e->broken_ns < BROKEN_NS;
+}
+
+static enum fleet_status status_of(const struct beam *b, uint64_t segment, uint64_t knot,
+				   int64_t t_ns)
+{
+	int64_t near_ns = beam_knot(b, knot)->at_ns + FRESH_NS;
+
+	if (b->n_refused_running >= N_INSANE && t_ns > b->last_ns)
+		return FLEET_VOID;
+	if (in_gap(b, segment, t_ns))
+		return FLEET_UNDECIDED;
+	if (b->floors.n_scale < N_BELIEVE)
+		return FLEET_UNANCHORED;
+	for (uint64_t i = knot; near_ns > t_ns; i--) {
+		const struct beam_knot *k = beam_knot(b, i);
+
+		if (k->n_clear > 0)
+			return k->n_clear == 2 ? FLEET_ANCHORED : FLEET_ONE_SIDED;
+		if (i == beam_segment(b, segment)->first_knot || knot - i > 4)
+			break;
+	}
+	return FLEET_COASTING;
+}
+
+/* Before the first bucket is closed there are only the bounds. */
+static bool place_bounds(const struct beam *b, int64_t t_ns, struct beam_point *ret)
+{
+	const struct beam_envelope *e = &b->envelope;
+	double w = b->cfg->rate_jump * fabs(beam_seconds(e->at_ns, t_ns));
+
+	if (b->n_segments == 0 || e->at_ns == INT64_MIN || b->started)
+		return false;
+	*ret = (struct beam_point){ .segment = b->n_segments - 1,
+				    .theta0_ns = beam_now(b)->theta0_ns,
+				    .theta = (e->hi + e->lo) / 2,
+				    .hi = e->hi + w,
+				    .lo = e->lo - w,
+				    .soft = (e->hi - e->lo) / 2 + w,
+				    .status = FLEET_UNANCHORED };
+	return true;
+}
+
+void beam_place(const struct beam *b, host_time t, struct beam_point *ret)
+{
+	const struct beam_floors *d = &b->floors;
+	uint64_t segment, from, to, knot;
+
+	if (b->n_segments > 0 && !b->started && t.ns >= beam_now(b)->begin_ns &&
+	    place_bounds(b, t.ns, ret))
+		return;
+	if (!find_segment(b, t.ns, &segment, &from, &to)) {
+		*ret = (struct beam_point){ .hi = INFINITY,
+					    .lo = -INFINITY,
+					    .soft = INFINITY,
+					    .status = FLEET_VOID };
+		return;
+	}
+	ret->segment = segment;
+	ret->theta0_ns = beam_segment(b, segment)->theta0_ns;
+	knot = find_knot(b, from, to, t.ns);
+	if (beam_knot(b, knot)->at_ns <= t.ns && knot + 1 < to)
+		between(beam_knot(b, knot), beam_knot(b, knot + 1), t.ns, ret);
+	else
+		beyond(beam_knot(b, knot), t.ns, ret);
+	hard(b, segment, from, to, knot, t.ns, ret);
+	ret->theta = fmin(fmax(ret->theta, ret->lo), ret->hi);
+	ret->soft = b->cfg->z * sqrt(ret->soft * ret->soft + d->variance / 4) +
+		    b->cfg->asymmetry_share * (d->f + d->r) / 2;
+	ret->status = status_of(b, segment, knot, t.ns);
+}
