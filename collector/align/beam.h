@@ -21,7 +21,7 @@
 
 #define BEAM_N_RECENT 128 /* samples kept: the open bucket, and a while before it */
 #define BEAM_N_WINDOW 60  /* buckets after which a path that is never clear has changed */
-#define BEAM_UNBOUNDED INT64_MAX
+#define BEAM_N_RTTS 32
 
 /* f = t2 - t1 >= theta at t1, g = t3 - t4 <= theta at t4. f - g is the round trip. */
 struct beam_sample {
@@ -80,13 +80,24 @@ struct beam_filter {
 	uint8_t n_clear; /* directions, in the last bucket */
 };
 
+/* Floors and state before a drop of the round trip began. */
+struct beam_before {
+	double f, r, x[2];
+	int64_t at_ns, until_ns;
+	uint64_t segment;
+};
+
 /* Least one-way delays, their noise, and how it was learned. */
 struct beam_floors {
 	double f, r; /* INFINITY until known */
 	double scale, variance;
 	unsigned n_scale, n_variance;
+	double raised_f, raised_r; /* of f and r: learned last, given back first */
 	double blame; /* share of the forward path in a shorter round trip */
 	int64_t blame_until_ns;
+	struct beam_before before;
+	float rtts[BEAM_N_RTTS]; /* the least of each bucket */
+	unsigned n_rtts;
 	struct beam_excess {
 		float f, r;
 		bool clear_f, clear_r;

@@ -8,6 +8,9 @@
 #include <math.h>
 
 #define BLAME_BUCKETS 30 /* the rest of a drop follows in small pieces */
+#define DROP_BUCKETS 5   /* drops this close belong together */
+#define NEAR_PART 0.33
+#define N_NEAR 4
 #define WILD 0.8 /* of the floor: one round trip like this is a step inside it */
 
 void beam_floors_init(struct beam_floors *d)
@@ -21,30 +24,69 @@ void beam_floors_init(struct beam_floors *d)
 				   .young_least = INFINITY };
 }
 
-/* Which direction got shorter, and by how much in all. */
-static double attribute(struct beam *b, const struct beam_bucket *u, double *drop)
+static void note_rtt(struct beam_floors *d, double rtt)
+{
+	d->rtts[d->n_rtts++ % BEAM_N_RTTS] = (float)rtt;
+}
+
+/* A floor that was met again and again is one; a record low among scattered round
+ * trips is only luck. */
+static bool settled(const struct beam_floors *d, double sum, double drop)
+{
+	unsigned n = d->n_rtts < BEAM_N_RTTS ? d->n_rtts : BEAM_N_RTTS, n_near = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		n_near += (double)d->rtts[i] < sum + drop * NEAR_PART;
+	return n_near >= N_NEAR;
+}
+
+/* Which direction got shorter, and by how much in all: against the floors and the
+ * state before the drop began, as its first bucket may show only a part of it. */
+static bool attribute(struct beam *b, const struct beam_bucket *u, double *drop, double *share)
 {
 	struct beam_floors *d = &b->floors;
-	double xp[2], pp[3], by_f, by_r, w;
+	const struct beam_before *o = &d->before;
+	double theta, by_f, by_r;
 
-	if (b->filter.n <= 20 || *drop <= 2 * b->cfg->slack + 3 * d->scale)
-		return 0.5;
-	beam_predict(b->cfg, &b->filter, u->at_ns, xp, pp);
-	by_f = fmax(0, xp[0] - (u->f - d->f));
-	by_r = fmax(0, u->g + d->r - xp[0]);
+	if (b->filter.n <= 20 || *drop <= 2 * b->cfg->slack + 3 * d->scale ||
+	    !settled(d, o->f + o->r, *drop))
+		return false;
+	theta = o->x[0] + o->x[1] * beam_seconds(o->at_ns, u->at_ns);
+	by_f = fmax(0, theta - (u->f - o->f));
+	by_r = fmax(0, u->g + o->r - theta);
 	if (by_f + by_r <= 0.5 * *drop)
-		return 0.5;
-	w = by_f / (by_f + by_r);
+		return false;
+	*share = by_f / (by_f + by_r);
 	*drop = fmax(*drop, fmin(*drop + 4 * d->scale, by_f + by_r));
-	d->blame = w;
-	d->blame_until_ns = u->at_ns + BLAME_BUCKETS * b->cfg->bucket_ns;
-	return w;
+	return true;
+}
+
+static void remember(struct beam *b, const struct beam_bucket *u)
+{
+	struct beam_floors *d = &b->floors;
+
+	if (u->at_ns - d->before.until_ns > DROP_BUCKETS * b->cfg->bucket_ns ||
+	    d->before.segment != b->n_segments)
+		d->before = (struct beam_before){ .f = d->f,
+						  .r = d->r,
+						  .x = { b->filter.x[0], b->filter.x[1] },
+						  .at_ns = b->filter.at_ns,
+						  .segment = b->n_segments };
+	d->before.until_ns = u->at_ns;
+}
+
+static void charge(struct beam_floors *d, double w, double drop)
+{
+	d->f -= w * drop;
+	d->r -= (1 - w) * drop;
+	d->raised_f = fmax(0, d->raised_f - w * drop);
+	d->raised_r = fmax(0, d->raised_r - (1 - w) * drop);
 }
 
 void beam_floors_lower(struct beam *b, const struct beam_bucket *u)
 {
 	struct beam_floors *d = &b->floors;
-	double r, drop, w;
+	double r, drop, all, w = 0.5;
 
 	if (u->n_rtt == 0)
 		return;
@@ -56,13 +98,28 @@ void beam_floors_lower(struct beam *b, const struct beam_bucket *u)
 	if (r < WILD * (d->f + d->r))
 		r = u->n_rtt > 1 ? u->rtt[1] : d->f + d->r;
 	drop = d->f + d->r - r;
-	if (drop <= 0)
-		return;
-	w = attribute(b, u, &drop);
-	if (u->at_ns < d->blame_until_ns)
-		w = d->blame;
-	d->f -= w * drop;
-	d->r -= (1 - w) * drop;
+	if (drop > 0) {
+		remember(b, u);
+		all = d->before.f + d->before.r - r;
+		if (u->at_ns < d->blame_until_ns) {
+			w = d->blame;
+		} else if (attribute(b, u, &all, &w)) {
+			d->blame = w;
+			d->blame_until_ns = u->at_ns + BLAME_BUCKETS * b->cfg->bucket_ns;
+			d->f = d->before.f;
+			d->r = d->before.r;
+			drop = all;
+		} else if (d->raised_f + d->raised_r > 0) {
+			/* What was raised last is known least: a queue that stood for a
+			 * minute, or a new route's first minute. */
+			double part = fmin(drop, d->raised_f + d->raised_r);
+
+			charge(d, d->raised_f / (d->raised_f + d->raised_r), part);
+			drop -= part;
+		}
+		charge(d, w, drop);
+	}
+	note_rtt(d, r);
 }
 
 void beam_floors_window(struct beam_floors *d, double f, double r, bool clear_f, bool clear_r)
@@ -95,10 +152,14 @@ void beam_floors_raise(struct beam_floors *d, unsigned n)
 	}
 	if (n_both < n)
 		return;
-	if (n_f == 0 && (n_r == 0 || n_r >= n / 3))
+	if (n_f == 0 && (n_r == 0 || n_r >= n / 3)) {
 		d->f += least_f;
-	if (n_r == 0 && (n_f == 0 || n_f >= n / 3))
+		d->raised_f += fmax(0, least_f);
+	}
+	if (n_r == 0 && (n_f == 0 || n_f >= n / 3)) {
 		d->r += least_r;
+		d->raised_r += fmax(0, least_r);
+	}
 	if ((n_f == 0 && (n_r == 0 || n_r >= n / 3)) || (n_r == 0 && n_f >= n / 3))
 		d->n_window = d->next_window = 0;
 }
