@@ -60,21 +60,24 @@ static void start(struct beam *b)
 	struct margin_line line;
 	size_t n = 0;
 
-	for (uint64_t i = beam_recent_first(b); i < b->n_samples; i++, n++) {
+	for (uint64_t i = beam_recent_first(b); i < b->n_samples; i++) {
 		const struct beam_sample *s = beam_recent(b, i);
 
+		if (s->t1_ns < beam_now(b)->begin_ns)
+			continue;
 		hi[n] = (struct margin_point){ beam_seconds(b->origin_ns, s->t1_ns),
 					       (double)(s->f_ns - theta0) };
 		lo[n] = (struct margin_point){ beam_seconds(b->origin_ns, s->t4_ns),
 					       -(double)(s->g_ns - theta0) };
+		n++;
 	}
 	margin_sort(hi, n);
 	margin_sort(lo, n);
 	b->started = true;
 	if (n < LEAST_START)
 		return;
-	margin_widest(hi, margin_lower_hull(hi, n), lo, margin_lower_hull(lo, n), 2e6, &line);
-	if (fabs(line.slope) < MAX_RATE) {
+	if (margin_widest(hi, margin_lower_hull(hi, n), lo, margin_lower_hull(lo, n), 2e6, &line) &&
+	    fabs(line.slope) < MAX_RATE) {
 		b->filter.x[1] = line.slope;
 		b->filter.p[2] = START_RATE_DEVIATION * START_RATE_DEVIATION;
 	}
@@ -84,7 +87,7 @@ static bool close_bucket(struct beam *b, int64_t bucket)
 {
 	struct beam_bucket u;
 
-	beam_bucket_gather(b, bucket, INT64_MIN, &u);
+	beam_bucket_gather(b, bucket, &u);
 	if (!isfinite(u.f) && !isfinite(u.g))
 		return false;
 	beam_floors_lower(b, &u);
@@ -97,12 +100,13 @@ static bool close_bucket(struct beam *b, int64_t bucket)
 /* Close what lies before that bucket. */
 static bool close_until(struct beam *b, int64_t bucket)
 {
-	bool stepped = false;
-
-	for (int i = 0; i < MAX_EMPTY && b->bucket < bucket; i++)
-		stepped |= close_bucket(b, b->bucket++);
+	for (int i = 0; i < MAX_EMPTY && b->bucket < bucket; i++) {
+		if (close_bucket(b, b->bucket)) /* the new segment wants it again */
+			return true;
+		b->bucket++;
+	}
 	b->bucket = bucket;
-	return stepped;
+	return false;
 }
 
 /* Far from where the host's clock was, while the fleet's says otherwise. */
@@ -157,7 +161,8 @@ static enum beam_outcome take(struct beam *b, const struct beam_sample *s)
 		return BEAM_REFUSED;
 	}
 	bucket = beam_bucket_of(b, s->t1_ns);
-	if (!b->started && (bucket >= START_BUCKETS || b->n_samples >= BEAM_N_RECENT))
+	if (!b->started && (bucket >= b->bucket + START_BUCKETS ||
+			    b->n_samples - b->start_sample >= BEAM_N_RECENT))
 		start(b);
 	if (b->started && bucket > b->bucket)
 		stepped |= close_until(b, bucket);
@@ -185,7 +190,8 @@ void beam_finish(struct beam *b)
 {
 	if (b->n_segments == 0)
 		return;
-	if (!b->started)
-		start(b);
-	close_until(b, beam_bucket_of(b, b->last_ns) + 1);
+	do {
+		if (!b->started)
+			start(b);
+	} while (close_until(b, beam_bucket_of(b, b->last_ns) + 1));
 }

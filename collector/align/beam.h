@@ -128,7 +128,8 @@ struct beam {
 	int64_t origin_ns; /* host: buckets count from here */
 	int64_t bucket;	   /* the open one's number */
 	int64_t last_ns;   /* newest t4 */
-	bool started;	   /* the first rate is known, buckets are closed */
+	bool started;	   /* the segment's first rate is known, its buckets are closed */
+	uint64_t start_sample; /* number of the segment's first sample */
 	struct beam_sample recent[BEAM_N_RECENT];
 	uint64_t n_samples;
 	struct beam_filter filter;

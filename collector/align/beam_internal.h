@@ -7,6 +7,7 @@
 struct beam_bucket {
 	int64_t at_ns;
 	double f, g;	  /* INFINITY, -INFINITY when empty */
+	int64_t f_ns, g_ns; /* when */
 	double rtt[2];	  /* the two least */
 	unsigned n_rtt;
 };
@@ -50,8 +51,7 @@ void beam_rate_bounds(const struct beam *b, double *lo, double *hi);
 
 /* bucket.c */
 int64_t beam_bucket_of(const struct beam *b, int64_t t_ns);
-void beam_bucket_gather(const struct beam *b, int64_t bucket, int64_t from_ns,
-			struct beam_bucket *ret);
+void beam_bucket_gather(const struct beam *b, int64_t bucket, struct beam_bucket *ret);
 /* Visit kept samples, oldest first: index from beam_recent_first() up to n_samples. */
 static inline uint64_t beam_recent_first(const struct beam *b)
 {

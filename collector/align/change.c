@@ -85,28 +85,31 @@ static int64_t last_agreement(const struct beam *b, int64_t before_ns)
 	return b->filter.anchor_ns < before_ns ? b->filter.anchor_ns : before_ns;
 }
 
-static const struct beam_sample *first_after(const struct beam *b, int64_t t_ns)
+static uint64_t first_after(const struct beam *b, int64_t t_ns)
 {
-	for (uint64_t i = beam_recent_first(b); i < b->n_samples; i++)
-		if (beam_recent(b, i)->t4_ns >= t_ns)
-			return beam_recent(b, i);
-	return beam_recent(b, b->n_samples - 1);
+	uint64_t i = beam_recent_first(b);
+
+	while (i < b->n_samples - 1 && beam_recent(b, i)->t4_ns < t_ns)
+		i++;
+	return i;
 }
 
+/* The new segment waits for a rate of its own, as a new node does: a slew changes it. */
 void beam_change(struct beam *b, int64_t bucket)
 {
 	int64_t begin = b->origin_ns + bucket * b->cfg->bucket_ns, at, proof;
 	struct beam_filter old = b->filter;
 	const struct beam_sample *s;
-	struct beam_bucket u;
 
 	beam_floors_raise(&b->floors, ENOUGH_WINDOW); /* a change of path would hide behind the step */
 	at = first_contradiction(b, begin, begin + b->cfg->bucket_ns);
 	proof = last_agreement(b, at);
 	beam_now(b)->end_ns = at;
 	beam_now(b)->suspect_ns = proof;
-	s = first_after(b, at);
+	b->start_sample = first_after(b, at);
+	s = beam_recent(b, b->start_sample);
 	beam_segment_open(b, s->g_ns + (s->f_ns - s->g_ns) / 2, at, proof);
+	b->started = false;
 	b->filter.anchor_ns = at;
 	b->filter.x[1] = old.x[1];
 	b->filter.p[2] = old.n > 5 ? fmax(old.p[2] * 100, CARRIED_RATE * CARRIED_RATE)
@@ -114,8 +117,6 @@ void beam_change(struct beam *b, int64_t bucket)
 	for (uint64_t i = beam_recent_first(b); i < b->n_samples; i++)
 		if (beam_recent(b, i)->t1_ns >= at)
 			beam_envelope_take(b, beam_recent(b, i));
-	beam_bucket_gather(b, bucket, at, &u);
-	beam_update(b, &u);
 }
 
 /* Only what lies before a jump ahead keeps its map: behind a jump back the same
@@ -138,7 +139,7 @@ void beam_restart(struct beam *b, const struct beam_sample *s)
 			  b->n_segments > 0 && ahead ? b->last_ns : INT64_MIN);
 	b->origin_ns = s->t1_ns;
 	b->bucket = 0;
-	b->n_samples = 0;
+	b->n_samples = b->start_sample = 0;
 	b->started = false;
 	b->floors.n_window = b->floors.next_window = 0;
 	b->floors.blame_until_ns = INT64_MIN;

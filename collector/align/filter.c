@@ -206,7 +206,7 @@ enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u)
 	if (b->n_since_restart > 1 && k->n < YOUNG)
 		judge_young(b, &g, hi - lo);
 	if (g.clear_f && g.clear_r && hi - lo <= 2 * (cfg->gate * d->scale + cfg->slack))
-		k->anchor_ns = u->at_ns;
+		k->anchor_ns = u->f_ns < u->g_ns ? u->f_ns : u->g_ns;
 	if (measure(b, &g, u->at_ns, hi, lo, &z, &variance)) {
 		follow(k, &g, z, variance);
 	} else {

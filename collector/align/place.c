@@ -156,7 +156,7 @@ static bool in_gap(const struct beam *b, uint64_t segment, int64_t t_ns)
 {
 	const struct beam_envelope *e = &b->envelope;
 
-	for (uint64_t i = segment; i < b->n_segments && i < segment + 2; i++) {
+	for (uint64_t i = segment; i < b->n_segments && i < segment + 4; i++) {
 		const struct beam_segment *s = beam_segment(b, i);
 
 		if (s->gap_ns != INT64_MIN && t_ns > s->gap_ns && t_ns < s->begin_ns)
@@ -202,7 +202,8 @@ static bool place_bounds(const struct beam *b, int64_t t_ns, struct beam_point *
 				    .hi = e->hi + w,
 				    .lo = e->lo - w,
 				    .soft = (e->hi - e->lo) / 2 + w,
-				    .status = FLEET_UNANCHORED };
+				    .status = b->n_since_restart > 1 ? FLEET_UNDECIDED
+								     : FLEET_UNANCHORED };
 	return true;
 }
 
