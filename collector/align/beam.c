@@ -10,6 +10,7 @@
 #define LEAST_START 8 /* samples for a first rate */
 #define MAX_RATE 500000.0 /* ns/s: a worse clock is not a clock */
 #define START_RATE_DEVIATION 5000.0
+#define LOOSE_RATE 30000.0
 #define BACK_NS INT64_C(30000000000)	/* further back is another time line */
 #define AHEAD_NS INT64_C(600000000000)	/* further ahead, unless the fleet's clock says so too */
 #define N_CONFIRM 3
@@ -57,7 +58,9 @@ static void start(struct beam *b)
 {
 	struct margin_point hi[BEAM_N_RECENT], lo[BEAM_N_RECENT];
 	int64_t theta0 = beam_now(b)->theta0_ns;
+	int64_t first_ns = INT64_MAX;
 	struct margin_line line;
+	double loose = 0;
 	size_t n = 0;
 
 	for (uint64_t i = beam_recent_first(b); i < b->n_samples; i++) {
@@ -65,6 +68,8 @@ static void start(struct beam *b)
 
 		if (s->t1_ns < beam_now(b)->begin_ns)
 			continue;
+		if (n == 0)
+			first_ns = s->t1_ns;
 		hi[n] = (struct margin_point){ beam_seconds(b->origin_ns, s->t1_ns),
 					       (double)(s->f_ns - theta0) };
 		lo[n] = (struct margin_point){ beam_seconds(b->origin_ns, s->t4_ns),
@@ -76,11 +81,19 @@ static void start(struct beam *b)
 	b->started = true;
 	if (n < LEAST_START)
 		return;
-	if (margin_widest(hi, margin_lower_hull(hi, n), lo, margin_lower_hull(lo, n), 2e6, &line) &&
-	    fabs(line.slope) < MAX_RATE) {
-		b->filter.x[1] = line.slope;
-		b->filter.p[2] = START_RATE_DEVIATION * START_RATE_DEVIATION;
+	if (!margin_widest(hi, margin_lower_hull(hi, n), lo, margin_lower_hull(lo, n), 2e6, &line) ||
+	    fabs(line.slope) > MAX_RATE)
+		return;
+	/* Wider than the round trip's floor: queues, and so the slope is loose. */
+	if (isfinite(b->floors.f))
+		loose = fmax(0, line.gap - b->floors.f - b->floors.r) /
+			fmax(1, beam_seconds(first_ns, b->last_ns));
+	if (loose > LOOSE_RATE) {
+		b->filter.p[2] = b->cfg->rate_unknown * b->cfg->rate_unknown;
+		return;
 	}
+	b->filter.x[1] = line.slope;
+	b->filter.p[2] = (START_RATE_DEVIATION + loose) * (START_RATE_DEVIATION + loose);
 }
 
 static bool close_bucket(struct beam *b, int64_t bucket)

@@ -9,6 +9,7 @@
 
 #define CARRIED_RATE 5000.0 /* ns/s: the rate mostly survives a step */
 #define ENOUGH_WINDOW 15
+#define SURE 5 /* buckets */
 
 void beam_segment_open(struct beam *b, int64_t theta0_ns, int64_t begin_ns, int64_t gap_ns)
 {
@@ -104,6 +105,9 @@ void beam_change(struct beam *b, int64_t bucket)
 	beam_floors_raise(&b->floors, ENOUGH_WINDOW); /* a change of path would hide behind the step */
 	at = first_contradiction(b, begin, begin + b->cfg->bucket_ns);
 	proof = last_agreement(b, at);
+	/* A segment that fails before it was ever sure of itself proves nothing. */
+	if (b->n_since_restart > 1 && old.n < SURE && proof > beam_now(b)->gap_ns)
+		proof = beam_now(b)->gap_ns;
 	beam_now(b)->end_ns = at;
 	beam_now(b)->suspect_ns = proof;
 	b->start_sample = first_after(b, at);

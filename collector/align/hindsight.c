@@ -8,7 +8,7 @@
 
 #define WARM_BUCKETS 120
 #define LEARNED 50
-#define EDGE_BUCKETS 3
+#define EDGE_BUCKETS 5
 #define FRESH_NS INT64_C(5000000000)
 
 struct closed {
@@ -154,20 +154,22 @@ double hind_rate_bound(const struct hindsight *h, const struct hind_segment *g, 
 	const struct beam_config *cfg = h->cfg;
 	size_t n = g->s.n_knots, i = hind_find(k, n, t_ns), j = i + 1 < n ? i + 1 : i;
 	int64_t edge_ns = EDGE_BUCKETS * cfg->bucket_ns;
-	double u = 0;
+	double jump, rate, u = 0;
 
+	/* Where the curve is not to be trusted, the bound is one of the rate itself. */
+	hind_curve(k, n, t_ns, &rate);
+	jump = cfg->rate_jump + fabs(rate);
 	if (n < 3)
-		return cfg->rate_jump;
+		return jump;
 	if (g->s.begin_ns != INT64_MIN && t_ns < g->s.begin_ns + edge_ns)
-		return cfg->rate_jump;
+		return jump;
 	if (g->s.end_ns != INT64_MAX &&
 	    t_ns > (g->s.end_ns - edge_ns < g->s.suspect_ns ? g->s.end_ns - edge_ns : g->s.suspect_ns))
-		return cfg->rate_jump;
+		return jump;
 	if (j > i && t_ns > k[i].at_ns)
 		u = beam_seconds(k[i].at_ns, t_ns) / beam_seconds(k[i].at_ns, k[j].at_ns);
-	return fmin(cfg->rate_jump,
-		    cfg->rate_slack + 2 * ((1 - u) * (k[i].unrest + k[i].rate_sd) +
-					   u * (k[j].unrest + k[j].rate_sd)));
+	return fmin(jump, cfg->rate_slack + 3 * ((1 - u) * (k[i].unrest + k[i].rate_sd) +
+						 u * (k[j].unrest + k[j].rate_sd)));
 }
 
 static void place_hard(const struct hindsight *h, const struct hind_segment *g, int64_t t_ns,

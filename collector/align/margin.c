@@ -53,8 +53,9 @@ static double gap(const struct margin_point *upper, size_t n_upper,
 static struct margin_line middle(const struct margin_point *upper, size_t n_upper,
 				 const struct margin_point *lower, size_t n_lower, double slope)
 {
-	return (struct margin_line){ (height(upper, n_upper, slope) -
-				      height(lower, n_lower, -slope)) / 2, slope };
+	double hi = height(upper, n_upper, slope), lo = -height(lower, n_lower, -slope);
+
+	return (struct margin_line){ (hi + lo) / 2, slope, hi - lo };
 }
 
 /* The gap is concave in the slope: thirds find its top, halves its zeros. */
@@ -73,7 +74,7 @@ bool margin_widest(const struct margin_point *upper, size_t n_upper,
 			hi = b;
 	}
 	*ret = middle(upper, n_upper, lower, n_lower, (lo + hi) / 2);
-	return gap(upper, n_upper, lower, n_lower, ret->slope) >= 0;
+	return ret->gap >= 0;
 }
 
 static double edge(const struct margin_point *upper, size_t n_upper,

@@ -18,6 +18,7 @@ size_t margin_lower_hull(struct margin_point *v, size_t n);
 
 struct margin_line {
 	double at, slope; /* y at x = 0 */
+	double gap;	  /* between the clouds at that slope; negative: they overlap */
 };
 
 /* upper: lower hull of the upper bounds; lower: upper hull of the lower ones (y

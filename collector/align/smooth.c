@@ -29,6 +29,14 @@ static void correct(const struct beam_closed *a, const struct beam_closed *next,
 	p[2] = a->p[2] + c10 * (c10 * e00 + c11 * e01) + c11 * (c10 * e01 + c11 * e11);
 }
 
+/* How far the curve's rate swings between two buckets. */
+static double unrest(const struct hind_knot *a, const struct hind_knot *c)
+{
+	double chord = (c->theta - a->theta) / beam_seconds(a->at_ns, c->at_ns);
+
+	return fmax(fabs(c->rate - a->rate), 2 * fabs(chord - (a->rate + c->rate) / 2));
+}
+
 /* Buckets of one segment. */
 void hind_smooth(const struct beam_closed *c, size_t n, struct hind_knot *out)
 {
@@ -52,7 +60,7 @@ void hind_smooth(const struct beam_closed *c, size_t n, struct hind_knot *out)
 		size_t from = i > AROUND ? i - AROUND : 1, to = i + AROUND < n ? i + AROUND : n - 1;
 
 		for (size_t k = from; k <= to && k < n; k++)
-			out[i].unrest = fmax(out[i].unrest, fabs(out[k].rate - out[k - 1].rate));
+			out[i].unrest = fmax(out[i].unrest, unrest(&out[k - 1], &out[k]));
 	}
 }
 
