@@ -26,6 +26,7 @@ const struct beam_config beam_defaults = {
 	.gate = 4,
 	.slack = 1000,
 	.rate_unknown = 60000,
+	.sure = 5000,
 	.asymmetry_share = 0.2,
 	.z = 2.8,
 };

@@ -38,6 +38,7 @@ struct beam_config {
 	double gate;		/* deviations that are still clear */
 	double slack;		/* ns added to the gate */
 	double rate_unknown;	/* deviation of the rate before anything is known, ns/s */
+	double sure;		/* ns: a larger deviation bounds no rate */
 	double asymmetry_share; /* of half the round trip, in the soft error */
 	double z;		/* deviations of the soft error */
 };
@@ -61,6 +62,7 @@ struct beam_knot {
 	int64_t env_ns;		    /* at the envelope's last sample */
 	double env_hi, env_lo;
 	uint8_t n_clear;	    /* directions */
+	bool sure;		    /* the rate is known well enough to bound it */
 };
 
 /* What the backward pass needs of a bucket: filtered state, and how it was predicted. */
@@ -77,6 +79,7 @@ struct beam_filter {
 	double x[2], p[3], nis;
 	int64_t at_ns, anchor_ns;
 	unsigned n, n_bad;
+	unsigned n_sure; /* buckets running whose deviation is small */
 	uint8_t n_clear; /* directions, in the last bucket */
 };
 

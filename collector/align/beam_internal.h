@@ -25,6 +25,9 @@ void beam_predict(const struct beam_config *cfg, const struct beam_filter *k, in
 void beam_filter_init(const struct beam_config *cfg, struct beam_filter *k);
 enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u);
 
+/* Has the rate been followed closely, for long enough to bound it? */
+bool beam_is_sure(const struct beam *b);
+
 /* floors.c */
 void beam_floors_init(struct beam_floors *d);
 void beam_floors_lower(struct beam *b, const struct beam_bucket *u);

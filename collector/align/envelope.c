@@ -7,8 +7,6 @@
 
 #include <math.h>
 
-#define YOUNG_KNOTS 5
-
 void beam_envelope_init(struct beam_envelope *e)
 {
 	*e = (struct beam_envelope){ .at_ns = INT64_MIN,
@@ -20,9 +18,9 @@ void beam_envelope_init(struct beam_envelope *e)
 void beam_rate_bounds(const struct beam *b, double *lo, double *hi)
 {
 	const struct beam_filter *k = &b->filter;
-	double w = b->cfg->rate_jump;
+	double w = b->cfg->rate_jump + fabs(k->x[1]);
 
-	if (b->started && k->n > YOUNG_KNOTS)
+	if (beam_is_sure(b))
 		w = fmin(w, b->cfg->rate_slack + 3 * sqrt(k->p[2]));
 	*hi = k->x[1] + w;
 	*lo = k->x[1] - w;

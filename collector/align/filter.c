@@ -9,6 +9,7 @@
 
 #define YOUNG 30 /* buckets of a segment in which nothing tells the queued direction */
 #define SLOW_TO_JUDGE 20 /* buckets of a node whose scales are still being learned */
+#define SURE_BUCKETS 5
 #define LEAST_DEVIATION 20.0 /* ns: stamps themselves */
 
 static double square(double v)
@@ -41,6 +42,11 @@ static bool first_of_node(const struct beam *b)
 	return b->n_since_restart == 1 && b->filter.n < SLOW_TO_JUDGE;
 }
 
+bool beam_is_sure(const struct beam *b)
+{
+	return b->started && b->filter.n_sure > SURE_BUCKETS;
+}
+
 static void keep(struct beam *b, const double xp[2], const double pp[3])
 {
 	struct beam_filter *k = &b->filter;
@@ -48,6 +54,7 @@ static void keep(struct beam *b, const double xp[2], const double pp[3])
 	struct beam_knot *v = beam_knot(b, b->n_knots);
 	double before = s->n_knots > 0 ? beam_knot(b, b->n_knots - 1)->rate : k->x[1];
 
+	k->n_sure = sqrt(k->p[0]) < b->cfg->sure ? k->n_sure + 1 : 0;
 	*v = (struct beam_knot){ .at_ns = k->at_ns,
 				 .theta = k->x[0],
 				 .rate = k->x[1],
@@ -57,7 +64,8 @@ static void keep(struct beam *b, const double xp[2], const double pp[3])
 				 .env_ns = b->envelope.at_ns,
 				 .env_hi = b->envelope.hi,
 				 .env_lo = b->envelope.lo,
-				 .n_clear = k->n_clear };
+				 .n_clear = k->n_clear,
+				 .sure = beam_is_sure(b) };
 	if (s->n_knots++ == 0)
 		s->first_knot = b->n_knots;
 	b->n_knots++;

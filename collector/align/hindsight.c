@@ -121,7 +121,7 @@ int hindsight_new(struct hindsight **ret, const struct beam_config *cfg,
 	for (size_t i = 0; i < h->n_segments; i++) {
 		struct hind_segment *g = &h->segments[i];
 
-		hind_smooth(log.v + g->s.first_knot, g->s.n_knots, h->knots + g->s.first_knot);
+		hind_smooth(h->cfg, log.v + g->s.first_knot, g->s.n_knots, h->knots + g->s.first_knot);
 		hind_envelope(h, g, v, n, &n_bounds);
 	}
 	free(log.v);
@@ -154,7 +154,7 @@ double hind_rate_bound(const struct hindsight *h, const struct hind_segment *g, 
 	const struct beam_config *cfg = h->cfg;
 	size_t n = g->s.n_knots, i = hind_find(k, n, t_ns), j = i + 1 < n ? i + 1 : i;
 	int64_t edge_ns = EDGE_BUCKETS * cfg->bucket_ns;
-	double jump, rate, u = 0;
+	double jump, rate;
 
 	/* Where the curve is not to be trusted, the bound is one of the rate itself. */
 	hind_curve(k, n, t_ns, &rate);
@@ -166,10 +166,8 @@ double hind_rate_bound(const struct hindsight *h, const struct hind_segment *g, 
 	if (g->s.end_ns != INT64_MAX &&
 	    t_ns > (g->s.end_ns - edge_ns < g->s.suspect_ns ? g->s.end_ns - edge_ns : g->s.suspect_ns))
 		return jump;
-	if (j > i && t_ns > k[i].at_ns)
-		u = beam_seconds(k[i].at_ns, t_ns) / beam_seconds(k[i].at_ns, k[j].at_ns);
-	return fmin(jump, cfg->rate_slack + 3 * ((1 - u) * (k[i].unrest + k[i].rate_sd) +
-						 u * (k[j].unrest + k[j].rate_sd)));
+	return fmin(jump, cfg->rate_slack + 3 * fmax(k[i].unrest + k[i].rate_sd,
+						      k[j].unrest + k[j].rate_sd));
 }
 
 static void place_hard(const struct hindsight *h, const struct hind_segment *g, int64_t t_ns,

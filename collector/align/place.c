@@ -84,20 +84,18 @@ static void beyond(const struct beam_knot *k, int64_t t_ns, struct beam_point *r
 	ret->soft = hypot((double)k->sd, dt * (double)k->rate_sd);
 }
 
-static double width(const struct beam *b, const struct beam_segment *s, uint64_t knot)
+static double width(const struct beam *b, const struct beam_knot *k)
 {
-	const struct beam_knot *k = beam_knot(b, knot);
+	double w = b->cfg->rate_jump + fabs(k->rate);
 
-	if (knot < s->first_knot + 5)
-		return b->cfg->rate_jump;
-	return fmin(b->cfg->rate_jump, b->cfg->rate_slack + 3 * (double)k->rate_sd);
+	return k->sure ? fmin(w, b->cfg->rate_slack + 3 * (double)k->rate_sd) : w;
 }
 
-static void open_forward(const struct beam *b, const struct beam_segment *s, uint64_t knot,
-			 int64_t t_ns, struct beam_point *ret)
+static void open_forward(const struct beam *b, uint64_t knot, int64_t t_ns,
+			 struct beam_point *ret)
 {
 	const struct beam_knot *k = beam_knot(b, knot);
-	double dt = beam_seconds(k->env_ns, t_ns), w = width(b, s, knot);
+	double dt = beam_seconds(k->env_ns, t_ns), w = width(b, beam_knot(b, knot));
 
 	if (t_ns < k->env_ns)
 		return;
@@ -105,11 +103,11 @@ static void open_forward(const struct beam *b, const struct beam_segment *s, uin
 	ret->lo = fmax(ret->lo, k->env_lo + (k->rate - w) * dt);
 }
 
-static void open_backward(const struct beam *b, const struct beam_segment *s, uint64_t knot,
-			  uint64_t rate_of, bool far, int64_t t_ns, struct beam_point *ret)
+static void open_backward(const struct beam *b, uint64_t knot, uint64_t rate_of,
+			  bool far, int64_t t_ns, struct beam_point *ret)
 {
 	const struct beam_knot *k = beam_knot(b, knot), *a = beam_knot(b, rate_of);
-	double dt = beam_seconds(t_ns, k->env_ns), w = far ? b->cfg->rate_jump : width(b, s, rate_of);
+	double dt = beam_seconds(t_ns, k->env_ns), w = far ? b->cfg->rate_jump + fabs(a->rate) : width(b, a);
 
 	if (t_ns > k->env_ns)
 		return;
@@ -120,7 +118,6 @@ static void open_backward(const struct beam *b, const struct beam_segment *s, ui
 static void hard(const struct beam *b, uint64_t segment, uint64_t from, uint64_t to, uint64_t knot,
 		 int64_t t_ns, struct beam_point *ret)
 {
-	const struct beam_segment *s = beam_segment(b, segment);
 	const struct beam_envelope *e = &b->envelope;
 	uint64_t next;
 
@@ -128,10 +125,10 @@ static void hard(const struct beam *b, uint64_t segment, uint64_t from, uint64_t
 	ret->lo = -INFINITY;
 	if (beam_knot(b, knot)->env_ns > t_ns && knot > from)
 		knot--;
-	open_forward(b, s, knot, t_ns, ret);
+	open_forward(b, knot, t_ns, ret);
 	next = beam_knot(b, knot)->env_ns > t_ns ? knot : knot + 1;
 	if (next < to) {
-		open_backward(b, s, next, knot, next == from && t_ns < beam_knot(b, from)->at_ns, t_ns,
+		open_backward(b, next, knot, next == from && t_ns < beam_knot(b, from)->at_ns, t_ns,
 			      ret);
 		return;
 	}
@@ -145,7 +142,7 @@ static void hard(const struct beam *b, uint64_t segment, uint64_t from, uint64_t
 		ret->hi = e->hi + hi * dt;
 		ret->lo = e->lo + lo * dt;
 	} else {
-		double w = width(b, s, knot), dt = beam_seconds(t_ns, e->at_ns);
+		double w = width(b, beam_knot(b, knot)), dt = beam_seconds(t_ns, e->at_ns);
 
 		ret->hi = fmin(ret->hi, e->hi - (b->filter.x[1] - w) * dt);
 		ret->lo = fmax(ret->lo, e->lo - (b->filter.x[1] + w) * dt);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define AROUND 3
+#define AROUND 4
 
 /* One step of the smoother: a bucket corrected by what its next one became. */
 static void correct(const struct beam_closed *a, const struct beam_closed *next, double x[2],
@@ -38,7 +38,8 @@ static double unrest(const struct hind_knot *a, const struct hind_knot *c)
 }
 
 /* Buckets of one segment. */
-void hind_smooth(const struct beam_closed *c, size_t n, struct hind_knot *out)
+void hind_smooth(const struct beam_config *cfg, const struct beam_closed *c, size_t n,
+		 struct hind_knot *out)
 {
 	double x[2], p[3];
 
@@ -57,10 +58,15 @@ void hind_smooth(const struct beam_closed *c, size_t n, struct hind_knot *out)
 					     .n_clear = c[i].n_clear };
 	}
 	for (size_t i = 0; i < n; i++) {
-		size_t from = i > AROUND ? i - AROUND : 1, to = i + AROUND < n ? i + AROUND : n - 1;
+		size_t from = i > AROUND ? i - AROUND : 0, to = i + AROUND < n ? i + AROUND : n - 1;
 
-		for (size_t k = from; k <= to && k < n; k++)
-			out[i].unrest = fmax(out[i].unrest, unrest(&out[k - 1], &out[k]));
+		for (size_t k = from; k <= to; k++) {
+			if (k > from)
+				out[i].unrest = fmax(out[i].unrest, unrest(&out[k - 1], &out[k]));
+			/* A filter that was lost did not see what the rate did. */
+			if (c[k].p[0] > cfg->sure * cfg->sure)
+				out[i].unrest = INFINITY;
+		}
 	}
 }
 
