@@ -75,12 +75,21 @@ struct beam_closed {
 	bool first;	 /* of its segment: not predicted */
 };
 
+/* A state of a few buckets ago, which a change that is only now seen has not touched. */
+struct beam_past {
+	double x[2], p0;
+	int64_t at_ns, anchor_ns;
+};
+
+#define BEAM_N_PAST 3
+
 struct beam_filter {
 	double x[2], p[3], nis;
 	int64_t at_ns, anchor_ns;
 	unsigned n, n_bad;
 	unsigned n_sure; /* buckets running whose deviation is small */
 	uint8_t n_clear; /* directions, in the last bucket */
+	struct beam_past past[BEAM_N_PAST]; /* oldest first */
 };
 
 /* Floors and state before a drop of the round trip began. */

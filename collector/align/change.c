@@ -64,26 +64,29 @@ static int64_t first_contradiction(const struct beam *b, int64_t begin, int64_t 
 	return first != INT64_MAX ? first : least;
 }
 
-/* The last proof of the old segment. */
+/* The last proof of the old segment, as it stood before it can have been touched. */
 static int64_t last_agreement(const struct beam *b, int64_t before_ns)
 {
 	const struct beam_floors *d = &b->floors;
+	const struct beam_past *o = &b->filter.past[0];
 	int64_t last = INT64_MIN, theta0 = beam_now(b)->theta0_ns;
-	double lim = gate(b), tight = 2 * (b->cfg->gate * d->scale + b->cfg->slack);
+	double lim = 2 * sqrt(o->p0 + d->scale * d->scale) + b->cfg->slack;
+	double tight = 2 * (b->cfg->gate * d->scale + b->cfg->slack);
 
 	for (uint64_t i = beam_recent_first(b); i < b->n_samples; i++) {
 		const struct beam_sample *s = beam_recent(b, i);
 		double mid = ((double)(s->f_ns - theta0) + (double)(s->g_ns - theta0)) / 2;
+		double was = o->x[0] + o->x[1] * beam_seconds(o->at_ns, s->t4_ns);
 
-		if (s->t4_ns <= b->filter.anchor_ns || s->t4_ns >= before_ns || s->t4_ns <= last ||
+		if (s->t4_ns <= o->anchor_ns || s->t4_ns >= before_ns || s->t4_ns <= last ||
 		    (double)(s->f_ns - s->g_ns) - d->f - d->r > tight)
 			continue;
-		if (fabs(mid - (d->f - d->r) / 2 - predicted(b, s->t4_ns)) <= lim)
+		if (fabs(mid - (d->f - d->r) / 2 - was) <= lim)
 			last = s->t4_ns;
 	}
 	if (last != INT64_MIN)
 		return last;
-	return b->filter.anchor_ns < before_ns ? b->filter.anchor_ns : before_ns;
+	return o->anchor_ns < before_ns ? o->anchor_ns : before_ns;
 }
 
 static uint64_t first_after(const struct beam *b, int64_t t_ns)

@@ -86,6 +86,14 @@ static void keep(struct beam *b, const double xp[2], const double pp[3])
 	}
 }
 
+static void remember(struct beam_filter *k)
+{
+	for (int i = 0; i + 1 < BEAM_N_PAST; i++)
+		k->past[i] = k->past[i + 1];
+	k->past[BEAM_N_PAST - 1] = (struct beam_past){ { k->x[0], k->x[1] }, k->p[0], k->at_ns,
+						       k->anchor_ns };
+}
+
 static void begin(struct beam *b, const struct beam_bucket *u, double hi, double lo)
 {
 	struct beam_filter *k = &b->filter;
@@ -95,6 +103,8 @@ static void begin(struct beam *b, const struct beam_bucket *u, double hi, double
 	k->at_ns = u->at_ns;
 	k->n = 1;
 	k->n_clear = 2;
+	for (int i = 0; i < BEAM_N_PAST; i++)
+		remember(k);
 	keep(b, NULL, NULL);
 }
 
@@ -209,6 +219,7 @@ enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u)
 	if (judge(b, &g, u->at_ns))
 		return BEAM_STEP;
 
+	remember(k);
 	g.clear_f = g.excess_f <= g.lim;
 	g.clear_r = g.excess_r <= g.lim;
 	if (b->n_since_restart > 1 && k->n < YOUNG)

@@ -210,19 +210,30 @@ static size_t find_segment(const struct hindsight *h, int64_t t_ns)
 	return i;
 }
 
-/* Inside the gap before a segment either side may hold: the union of both. */
-static bool place_gap(const struct hindsight *h, size_t i, int64_t t_ns, struct beam_point *ret)
+static void unite(const struct hindsight *h, size_t i, int64_t t_ns, struct beam_point *ret)
 {
-	const struct beam_segment *next = i + 1 < h->n_segments ? &h->segments[i + 1].s : NULL;
-	double lo, hi, shift;
+	double lo, hi, shift = (double)(h->segments[i].s.theta0_ns - ret->theta0_ns);
 
-	if (!next || next->gap_ns == INT64_MIN || t_ns <= next->gap_ns || t_ns >= next->begin_ns)
-		return false;
-	place_hard(h, &h->segments[i + 1], t_ns, &lo, &hi);
-	shift = (double)(next->theta0_ns - ret->theta0_ns);
+	place_hard(h, &h->segments[i], t_ns, &lo, &hi);
 	ret->hi = fmax(ret->hi, hi + shift);
 	ret->lo = fmin(ret->lo, lo + shift);
-	return true;
+}
+
+/* Inside the gap before a segment any of those that it touches may hold. */
+static bool place_gap(const struct hindsight *h, size_t i, int64_t t_ns, struct beam_point *ret)
+{
+	bool any = false;
+
+	for (size_t k = i + 1; k < h->n_segments; k++) {
+		const struct beam_segment *s = &h->segments[k].s;
+
+		if (s->gap_ns == INT64_MIN || t_ns <= s->gap_ns)
+			continue;
+		any = true;
+		for (size_t j = find_segment(h, s->gap_ns); j <= k; j++)
+			unite(h, j, t_ns, ret);
+	}
+	return any;
 }
 
 void hindsight_place(const struct hindsight *h, host_time t, struct beam_point *ret)
