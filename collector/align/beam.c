@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_NS (INT64_C(1) << 61) /* sums of two stay in range */
+#define MAX_NS (INT64_C(1) << 61) /* differences of differences stay in range */
 #define START_BUCKETS 3
 #define LEAST_START 8 /* samples for a first rate */
 #define MAX_RATE 500000.0 /* ns/s: a worse clock is not a clock */
@@ -20,6 +20,7 @@ const struct beam_config beam_defaults = {
 	.bucket_ns = 1000000000,
 	.rate_slack = 1000,
 	.rate_jump = 200000,
+	.rate_drift = 50,
 	.noise_rate = 12,
 	.noise_theta = 30,
 	.least_scale = 300,
@@ -48,10 +49,13 @@ static bool in_range(int64_t ns)
 	return ns > -MAX_NS && ns < MAX_NS;
 }
 
-static bool sane(int64_t t1, int64_t t2, int64_t t3, int64_t t4)
+/* Stamps in order on either side, and the way there and back took time. */
+static bool is_sane(const struct beam_sample *s)
 {
-	return in_range(t1) && in_range(t2) && in_range(t3) && in_range(t4) && t4 >= t1 &&
-	       t3 >= t2 && t4 - t1 > t3 - t2;
+	return in_range(s->t1_ns) && in_range(s->t4_ns) && in_range(s->f_ns) &&
+	       in_range(s->g_ns) && in_range(s->t1_ns + s->f_ns) &&
+	       in_range(s->t4_ns + s->g_ns) && s->t4_ns >= s->t1_ns &&
+	       s->t4_ns + s->g_ns >= s->t1_ns + s->f_ns && s->f_ns > s->g_ns;
 }
 
 /* The widest margin between the bounds kept so far gives the first rate. */
@@ -185,19 +189,35 @@ static enum beam_outcome take(struct beam *b, const struct beam_sample *s)
 	return stepped ? BEAM_STEPPED : BEAM_OK;
 }
 
-enum beam_outcome beam_exchange(struct beam *b, host_time t1, fleet_time t2, fleet_time t3,
-				host_time t4)
+enum beam_outcome beam_take(struct beam *b, const struct beam_sample *s)
 {
-	struct beam_sample s;
+	int64_t fleet_ns;
 
-	if (!sane(t1.ns, t2.ns, t3.ns, t4.ns)) {
+	if (!is_sane(s)) {
 		b->n_refused++;
 		b->n_refused_running++;
 		return BEAM_REFUSED;
 	}
+	/* An old exchange that comes again says nothing of now. */
+	fleet_ns = s->t1_ns + s->f_ns;
+	if (b->n_segments > 0 && fleet_ns < b->fleet_ns - BACK_NS) {
+		b->n_refused++;
+		return BEAM_REFUSED;
+	}
 	b->n_refused_running = 0;
-	s = (struct beam_sample){ t1.ns, t4.ns, t2.ns - t1.ns, t3.ns - t4.ns };
-	return take(b, &s);
+	if (b->n_segments == 0 || fleet_ns > b->fleet_ns)
+		b->fleet_ns = fleet_ns;
+	return take(b, s);
+}
+
+enum beam_outcome beam_exchange(struct beam *b, host_time t1, fleet_time t2, fleet_time t3,
+				host_time t4)
+{
+	struct beam_sample s = { INT64_MAX, 0, 0, 0 }; /* refused */
+
+	if (in_range(t1.ns) && in_range(t2.ns) && in_range(t3.ns) && in_range(t4.ns))
+		s = (struct beam_sample){ t1.ns, t4.ns, t2.ns - t1.ns, t3.ns - t4.ns };
+	return beam_take(b, &s);
 }
 
 void beam_finish(struct beam *b)

@@ -32,6 +32,7 @@ struct beam_config {
 	int64_t bucket_ns;
 	double rate_slack;	/* ns/s that the rate may leave what was seen of it */
 	double rate_jump;	/* ns/s near a change point, where nothing is known */
+	double rate_drift;	/* ns/s per s that the rate may move while nobody looks */
 	double noise_rate;	/* random walk of the rate, ns/s per sqrt(s) */
 	double noise_theta;	/* white noise of the rate, ns per sqrt(s) */
 	double least_scale;	/* of the excess delay of a clear bucket, ns */
@@ -139,7 +140,7 @@ struct beam {
 	const struct beam_config *cfg;
 	int64_t origin_ns; /* host: buckets count from here */
 	int64_t bucket;	   /* the open one's number */
-	int64_t last_ns;   /* newest t4 */
+	int64_t last_ns, fleet_ns; /* newest t4, t2 */
 	bool started;	   /* the segment's first rate is known, its buckets are closed */
 	uint64_t start_sample; /* number of the segment's first sample */
 	struct beam_sample recent[BEAM_N_RECENT];
@@ -177,6 +178,7 @@ enum beam_outcome {
 
 enum beam_outcome beam_exchange(struct beam *b, host_time t1, fleet_time t2, fleet_time t3,
 				host_time t4);
+enum beam_outcome beam_take(struct beam *b, const struct beam_sample *s);
 /* No more samples come: close what is open. */
 void beam_finish(struct beam *b);
 

@@ -50,7 +50,8 @@ void beam_restart(struct beam *b, const struct beam_sample *s);
 /* envelope.c */
 void beam_envelope_init(struct beam_envelope *e);
 void beam_envelope_take(struct beam *b, const struct beam_sample *s);
-void beam_rate_bounds(const struct beam *b, double *lo, double *hi);
+/* Over dt seconds beyond the newest knot. */
+void beam_rate_bounds(const struct beam *b, double dt, double *lo, double *hi);
 
 /* bucket.c */
 int64_t beam_bucket_of(const struct beam *b, int64_t t_ns);

@@ -15,13 +15,13 @@ void beam_envelope_init(struct beam_envelope *e)
 				     .broken_ns = INT64_MIN };
 }
 
-void beam_rate_bounds(const struct beam *b, double *lo, double *hi)
+void beam_rate_bounds(const struct beam *b, double dt, double *lo, double *hi)
 {
 	const struct beam_filter *k = &b->filter;
 	double w = b->cfg->rate_jump + fabs(k->x[1]);
 
 	if (beam_is_sure(b))
-		w = fmin(w, b->cfg->rate_slack + 3 * sqrt(k->p[2]));
+		w = fmin(w, b->cfg->rate_slack + 3 * sqrt(k->p[2]) + b->cfg->rate_drift * dt);
 	*hi = k->x[1] + w;
 	*lo = k->x[1] - w;
 }
@@ -34,8 +34,8 @@ static void advance(struct beam *b, int64_t to_ns)
 	if (e->at_ns == INT64_MIN) {
 		e->at_ns = to_ns;
 	} else if (to_ns > e->at_ns) {
-		beam_rate_bounds(b, &lo, &hi);
 		dt = beam_seconds(e->at_ns, to_ns);
+		beam_rate_bounds(b, dt, &lo, &hi);
 		e->hi += hi * dt;
 		e->lo += lo * dt;
 		e->at_ns = to_ns;
@@ -50,7 +50,7 @@ void beam_envelope_take(struct beam *b, const struct beam_sample *s)
 	double lo, hi, f, g;
 
 	advance(b, s->t4_ns);
-	beam_rate_bounds(b, &lo, &hi);
+	beam_rate_bounds(b, beam_seconds(s->t1_ns, e->at_ns), &lo, &hi);
 	f = (double)(s->f_ns - theta0) + hi * beam_seconds(s->t1_ns, e->at_ns);
 	g = (double)(s->g_ns - theta0) + lo * beam_seconds(s->t4_ns, e->at_ns);
 	e->hi = fmin(e->hi, f);

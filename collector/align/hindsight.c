@@ -35,14 +35,6 @@ static void on_closed(void *arg, const struct beam_closed *c)
 	l->v[l->n++] = *c;
 }
 
-static void feed(struct beam *b, const struct beam_sample *v, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		beam_exchange(b, (host_time){ v[i].t1_ns }, (fleet_time){ v[i].t1_ns + v[i].f_ns },
-			      (fleet_time){ v[i].t4_ns + v[i].g_ns }, (host_time){ v[i].t4_ns });
-	beam_finish(b);
-}
-
 /* The first two minutes teach floors and noise; then they are played again. */
 static void learn(const struct beam_config *cfg, const struct beam_sample *v, size_t n,
 		  struct beam_floors *floors)
@@ -53,9 +45,11 @@ static void learn(const struct beam_config *cfg, const struct beam_sample *v, si
 	size_t k = 0;
 
 	beam_init(&b, cfg, knots, 8, segments, 8);
-	while (k < n && v[k].t1_ns - v[0].t1_ns < WARM_BUCKETS * cfg->bucket_ns)
+	while (k < n && beam_seconds(v[0].t1_ns, v[k].t1_ns) < WARM_BUCKETS * 1e-9 * (double)cfg->bucket_ns)
 		k++;
-	feed(&b, v, k);
+	for (size_t i = 0; i < k; i++)
+		beam_take(&b, &v[i]);
+	beam_finish(&b);
 	if (b.n_segments != 1 || !isfinite(b.floors.f))
 		return;
 	beam_floors_init(floors);
@@ -69,8 +63,9 @@ static void learn(const struct beam_config *cfg, const struct beam_sample *v, si
 	floors->n_scale = floors->n_variance = LEARNED;
 }
 
+/* kept: those samples that were not refused. */
 static int run_forward(struct hindsight *h, const struct beam_sample *v, size_t n,
-		       struct closed *log)
+		       struct closed *log, struct beam_sample *kept, size_t *n_kept)
 {
 	struct beam_segment *segments = calloc(n + 1, sizeof *segments);
 	struct beam_knot knots[8];
@@ -82,7 +77,10 @@ static int run_forward(struct hindsight *h, const struct beam_sample *v, size_t 
 	learn(h->cfg, v, n, &b.floors);
 	b.closed = on_closed;
 	b.closed_arg = log;
-	feed(&b, v, n);
+	for (size_t i = 0; i < n; i++)
+		if (beam_take(&b, &v[i]) != BEAM_REFUSED)
+			kept[(*n_kept)++] = v[i];
+	beam_finish(&b);
 	h->floors = b.floors;
 	h->stats = (struct hindsight_stats){ b.n_segments,  b.n_restarts, b.n_refused,
 					     b.n_contradictions, b.floors.f,   b.floors.r };
@@ -103,13 +101,14 @@ int hindsight_new(struct hindsight **ret, const struct beam_config *cfg,
 {
 	struct hindsight *h = calloc(1, sizeof *h);
 	struct closed log = { 0 };
-	size_t n_bounds = 0;
+	struct beam_sample *kept = calloc(n + 1, sizeof *kept);
+	size_t n_bounds = 0, n_kept = 0;
 	int r = -ENOMEM;
 
-	if (!h)
-		return -ENOMEM;
+	if (!h || !kept)
+		goto fail;
 	h->cfg = cfg ? cfg : &beam_defaults;
-	r = run_forward(h, v, n, &log);
+	r = run_forward(h, v, n, &log, kept, &n_kept);
 	if (r < 0)
 		goto fail;
 	h->knots = calloc(log.n + 1, sizeof *h->knots);
@@ -122,13 +121,15 @@ int hindsight_new(struct hindsight **ret, const struct beam_config *cfg,
 		struct hind_segment *g = &h->segments[i];
 
 		hind_smooth(h->cfg, log.v + g->s.first_knot, g->s.n_knots, h->knots + g->s.first_knot);
-		hind_envelope(h, g, v, n, &n_bounds);
+		hind_envelope(h, g, kept, n_kept, &n_bounds);
 	}
 	free(log.v);
+	free(kept);
 	*ret = h;
 	return 0;
 fail:
 	free(log.v);
+	free(kept);
 	hindsight_free(h);
 	return r;
 }

@@ -11,6 +11,7 @@
 #define BROKEN_NS INT64_C(2000000000) /* after a contradiction */
 #define N_BELIEVE 5		      /* buckets with both directions clear */
 #define N_INSANE 16
+#define MAX_NS (INT64_C(1) << 61)
 
 /* Knots of a segment that are still in the ring: [*from, *to). */
 static bool knots_of(const struct beam *b, const struct beam_segment *s, uint64_t *from,
@@ -84,18 +85,19 @@ static void beyond(const struct beam_knot *k, int64_t t_ns, struct beam_point *r
 	ret->soft = hypot((double)k->sd, dt * (double)k->rate_sd);
 }
 
-static double width(const struct beam *b, const struct beam_knot *k)
+static double width(const struct beam *b, const struct beam_knot *k, double dt)
 {
-	double w = b->cfg->rate_jump + fabs(k->rate);
+	const struct beam_config *cfg = b->cfg;
+	double w = cfg->rate_jump + fabs(k->rate);
 
-	return k->sure ? fmin(w, b->cfg->rate_slack + 3 * (double)k->rate_sd) : w;
+	return k->sure ? fmin(w, cfg->rate_slack + 3 * (double)k->rate_sd + cfg->rate_drift * dt) : w;
 }
 
 static void open_forward(const struct beam *b, uint64_t knot, int64_t t_ns,
 			 struct beam_point *ret)
 {
 	const struct beam_knot *k = beam_knot(b, knot);
-	double dt = beam_seconds(k->env_ns, t_ns), w = width(b, beam_knot(b, knot));
+	double dt = beam_seconds(k->env_ns, t_ns), w = width(b, k, dt);
 
 	if (t_ns < k->env_ns)
 		return;
@@ -107,7 +109,7 @@ static void open_backward(const struct beam *b, uint64_t knot, uint64_t rate_of,
 			  bool far, int64_t t_ns, struct beam_point *ret)
 {
 	const struct beam_knot *k = beam_knot(b, knot), *a = beam_knot(b, rate_of);
-	double dt = beam_seconds(t_ns, k->env_ns), w = far ? b->cfg->rate_jump + fabs(a->rate) : width(b, a);
+	double dt = beam_seconds(t_ns, k->env_ns), w = far ? b->cfg->rate_jump + fabs(a->rate) : width(b, a, dt);
 
 	if (t_ns > k->env_ns)
 		return;
@@ -138,11 +140,11 @@ static void hard(const struct beam *b, uint64_t segment, uint64_t from, uint64_t
 	if (t_ns >= e->at_ns) {
 		double lo, hi, dt = beam_seconds(e->at_ns, t_ns);
 
-		beam_rate_bounds(b, &lo, &hi);
+		beam_rate_bounds(b, dt, &lo, &hi);
 		ret->hi = e->hi + hi * dt;
 		ret->lo = e->lo + lo * dt;
 	} else {
-		double w = width(b, beam_knot(b, knot)), dt = beam_seconds(t_ns, e->at_ns);
+		double dt = beam_seconds(t_ns, e->at_ns), w = width(b, beam_knot(b, knot), dt);
 
 		ret->hi = fmin(ret->hi, e->hi - (b->filter.x[1] - w) * dt);
 		ret->lo = fmax(ret->lo, e->lo - (b->filter.x[1] + w) * dt);
@@ -209,10 +211,10 @@ void beam_place(const struct beam *b, host_time t, struct beam_point *ret)
 	const struct beam_floors *d = &b->floors;
 	uint64_t segment, from, to, knot;
 
-	if (b->n_segments > 0 && !b->started && t.ns >= beam_now(b)->begin_ns &&
-	    place_bounds(b, t.ns, ret))
+	if (b->n_segments > 0 && !b->started && t.ns >= beam_now(b)->begin_ns && t.ns <= MAX_NS &&
+	    t.ns >= -MAX_NS && place_bounds(b, t.ns, ret))
 		return;
-	if (!find_segment(b, t.ns, &segment, &from, &to)) {
+	if (t.ns > MAX_NS || t.ns < -MAX_NS || !find_segment(b, t.ns, &segment, &from, &to)) {
 		*ret = (struct beam_point){ .hi = INFINITY,
 					    .lo = -INFINITY,
 					    .soft = INFINITY,

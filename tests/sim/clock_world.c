@@ -203,7 +203,7 @@ static void set_scene(struct scene *s, char scenario)
 	uint64_t *rng = &s->rng;
 
 	s->clock.skew_ppm = draw_between(rng, -30, 30);
-	s->clock.offset_ns = -EPOCH_NS + llround(draw_between(rng, 1e12, 1e15));
+	s->clock.offset_ns = llround(draw_between(rng, 1e12, 1e15)); /* since the host was started */
 	s->clock.walk_ppm = 0.0005;
 	s->to = s->back = scenario == 'A' || scenario == 'E' ? quiet : busy;
 	switch (scenario) {
