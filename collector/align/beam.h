@@ -55,15 +55,16 @@ struct beam_segment {
 	uint64_t first_knot, n_knots;
 };
 
-/* A closed bucket, for maps of the past. */
+/* A closed bucket, for maps of the past. Single precision where a value is relative
+ * to theta or to the bucket. */
 struct beam_knot {
 	int64_t at_ns;
-	double theta, rate;	    /* relative to the segment's theta0 */
-	float sd, rate_sd, drift;   /* drift: how much the rate changed since the last one */
-	int64_t env_ns;		    /* at the envelope's last sample */
-	double env_hi, env_lo;
-	uint8_t n_clear;	    /* directions */
-	bool sure;		    /* the rate is known well enough to bound it */
+	double theta; /* relative to the segment's theta0 */
+	float rate, sd, rate_sd;
+	float env_hi, env_lo; /* relative to theta, at env_s after at_ns */
+	float env_s;
+	uint8_t n_clear; /* directions */
+	bool sure;	 /* the rate is known well enough to bound it */
 };
 
 /* What the backward pass needs of a bucket: filtered state, and how it was predicted. */
@@ -73,6 +74,7 @@ struct beam_closed {
 	double xp[2], pp[3];
 	uint32_t segment;
 	uint8_t n_clear; /* directions */
+	bool lost;	 /* the state bounds nothing */
 	bool first;	 /* of its segment: not predicted */
 };
 
@@ -188,6 +190,7 @@ struct beam_point {
 	int64_t theta0_ns;
 	double theta, rate; /* a line that is good around the instant */
 	double hi, lo;	    /* hard, relative to theta0_ns */
+	double rate_bound;  /* the true rate is within rate ± this: what hi and lo rest on */
 	double soft;	    /* half a width */
 	enum fleet_status status;
 };

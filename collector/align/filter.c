@@ -10,6 +10,7 @@
 #define YOUNG 30 /* buckets of a segment in which nothing tells the queued direction */
 #define SLOW_TO_JUDGE 20 /* buckets of a node whose scales are still being learned */
 #define SURE_BUCKETS 5
+#define ENOUGH_SCALE 5 /* buckets with both directions clear */
 #define LEAST_DEVIATION 20.0 /* ns: stamps themselves */
 
 static double square(double v)
@@ -47,25 +48,32 @@ bool beam_is_sure(const struct beam *b)
 	return b->started && b->filter.n_sure > SURE_BUCKETS;
 }
 
+/* No bound may rest on a filter that knows little, or that has just been proven wrong. */
+static bool is_lost(const struct beam *b)
+{
+	return b->filter.n_bad > 0 || b->floors.n_scale < ENOUGH_SCALE ||
+	       b->filter.p[0] > square(b->cfg->sure);
+}
+
 static void keep(struct beam *b, const double xp[2], const double pp[3])
 {
 	struct beam_filter *k = &b->filter;
+	const struct beam_envelope *e = &b->envelope;
 	struct beam_segment *s = beam_now(b);
-	struct beam_knot *v = beam_knot(b, b->n_knots);
-	double before = s->n_knots > 0 ? beam_knot(b, b->n_knots - 1)->rate : k->x[1];
 
-	k->n_sure = sqrt(k->p[0]) < b->cfg->sure ? k->n_sure + 1 : 0;
-	*v = (struct beam_knot){ .at_ns = k->at_ns,
-				 .theta = k->x[0],
-				 .rate = k->x[1],
-				 .sd = (float)sqrt(k->p[0]),
-				 .rate_sd = (float)sqrt(k->p[2]),
-				 .drift = (float)(k->x[1] - before),
-				 .env_ns = b->envelope.at_ns,
-				 .env_hi = b->envelope.hi,
-				 .env_lo = b->envelope.lo,
-				 .n_clear = k->n_clear,
-				 .sure = beam_is_sure(b) };
+	k->n_sure = is_lost(b) ? 0 : k->n_sure + 1;
+	*beam_knot(b, b->n_knots) = (struct beam_knot){
+		.at_ns = k->at_ns,
+		.theta = k->x[0],
+		.rate = (float)k->x[1],
+		.sd = (float)sqrt(k->p[0]),
+		.rate_sd = (float)sqrt(k->p[2]),
+		.env_hi = (float)(e->hi - k->x[0]),
+		.env_lo = (float)(e->lo - k->x[0]),
+		.env_s = (float)beam_seconds(k->at_ns, e->at_ns),
+		.n_clear = k->n_clear,
+		.sure = beam_is_sure(b),
+	};
 	if (s->n_knots++ == 0)
 		s->first_knot = b->n_knots;
 	b->n_knots++;
@@ -74,6 +82,7 @@ static void keep(struct beam *b, const double xp[2], const double pp[3])
 					 .p = { k->p[0], k->p[1], k->p[2] },
 					 .segment = (uint32_t)(b->n_segments - 1),
 					 .n_clear = k->n_clear,
+					 .lost = k->n_sure == 0,
 					 .first = !xp };
 
 		if (xp) {

@@ -67,12 +67,11 @@ static void between(const struct beam_knot *a, const struct beam_knot *c, int64_
 		    struct beam_point *ret)
 {
 	double h = beam_seconds(a->at_ns, c->at_ns), u = beam_seconds(a->at_ns, t_ns) / h;
-	double v = 1 - u;
+	double v = 1 - u, ra = (double)a->rate, rc = (double)c->rate;
 
-	ret->theta = (1 + 2 * u) * v * v * a->theta + u * v * v * h * a->rate +
-		     u * u * (3 - 2 * u) * c->theta + u * u * (u - 1) * h * c->rate;
-	ret->rate = 6 * u * v * (c->theta - a->theta) / h + v * (1 - 3 * u) * a->rate +
-		    u * (3 * u - 2) * c->rate;
+	ret->theta = (1 + 2 * u) * v * v * a->theta + u * v * v * h * ra +
+		     u * u * (3 - 2 * u) * c->theta + u * u * (u - 1) * h * rc;
+	ret->rate = 6 * u * v * (c->theta - a->theta) / h + v * (1 - 3 * u) * ra + u * (3 * u - 2) * rc;
 	ret->soft = fmax((double)a->sd, (double)c->sd);
 }
 
@@ -80,74 +79,91 @@ static void beyond(const struct beam_knot *k, int64_t t_ns, struct beam_point *r
 {
 	double dt = beam_seconds(k->at_ns, t_ns);
 
-	ret->theta = k->theta + dt * k->rate;
-	ret->rate = k->rate;
+	ret->theta = k->theta + dt * (double)k->rate;
+	ret->rate = (double)k->rate;
 	ret->soft = hypot((double)k->sd, dt * (double)k->rate_sd);
 }
 
+/* How far the rate may be from the knot's, dt seconds away from its bounds. */
 static double width(const struct beam *b, const struct beam_knot *k, double dt)
 {
 	const struct beam_config *cfg = b->cfg;
-	double w = cfg->rate_jump + fabs(k->rate);
+	double w = cfg->rate_jump + fabs((double)k->rate);
 
 	return k->sure ? fmin(w, cfg->rate_slack + 3 * (double)k->rate_sd + cfg->rate_drift * dt) : w;
 }
 
-static void open_forward(const struct beam *b, uint64_t knot, int64_t t_ns,
-			 struct beam_point *ret)
+/* Seconds from where a knot's bounds hold to t. */
+static double since_bounds(const struct beam_knot *k, int64_t t_ns)
 {
-	const struct beam_knot *k = beam_knot(b, knot);
-	double dt = beam_seconds(k->env_ns, t_ns), w = width(b, k, dt);
-
-	if (t_ns < k->env_ns)
-		return;
-	ret->hi = fmin(ret->hi, k->env_hi + (k->rate + w) * dt);
-	ret->lo = fmax(ret->lo, k->env_lo + (k->rate - w) * dt);
+	return beam_seconds(k->at_ns, t_ns) - (double)k->env_s;
 }
 
-static void open_backward(const struct beam *b, uint64_t knot, uint64_t rate_of,
-			  bool far, int64_t t_ns, struct beam_point *ret)
+static void open_forward(const struct beam *b, const struct beam_knot *k, int64_t t_ns,
+			 struct beam_point *ret)
 {
-	const struct beam_knot *k = beam_knot(b, knot), *a = beam_knot(b, rate_of);
-	double dt = beam_seconds(t_ns, k->env_ns), w = far ? b->cfg->rate_jump + fabs(a->rate) : width(b, a, dt);
+	double dt = since_bounds(k, t_ns), w = width(b, k, dt);
 
-	if (t_ns > k->env_ns)
+	if (dt < 0)
 		return;
-	ret->hi = fmin(ret->hi, k->env_hi - (fmin(a->rate, k->rate) - w) * dt);
-	ret->lo = fmax(ret->lo, k->env_lo - (fmax(a->rate, k->rate) + w) * dt);
+	ret->rate_bound = w;
+	ret->hi = fmin(ret->hi, k->theta + (double)k->env_hi + ((double)k->rate + w) * dt);
+	ret->lo = fmax(ret->lo, k->theta + (double)k->env_lo + ((double)k->rate - w) * dt);
+}
+
+/* w: of the rate between a and k. */
+static void open_backward(const struct beam_knot *k, const struct beam_knot *a, double w,
+			  int64_t t_ns, struct beam_point *ret)
+{
+	double dt = -since_bounds(k, t_ns);
+
+	if (dt < 0)
+		return;
+	ret->rate_bound = w;
+	ret->hi = fmin(ret->hi, k->theta + (double)k->env_hi - ((double)fminf(a->rate, k->rate) - w) * dt);
+	ret->lo = fmax(ret->lo, k->theta + (double)k->env_lo - ((double)fmaxf(a->rate, k->rate) + w) * dt);
+}
+
+/* In the open bucket, from its newest sample. */
+static void open_newest(const struct beam *b, const struct beam_knot *k, int64_t t_ns,
+			struct beam_point *ret)
+{
+	const struct beam_envelope *e = &b->envelope;
+	double lo, hi, w, dt = beam_seconds(e->at_ns, t_ns);
+
+	if (dt >= 0) {
+		beam_rate_bounds(b, dt, &lo, &hi);
+		ret->rate_bound = (hi - lo) / 2;
+		ret->hi = e->hi + hi * dt;
+		ret->lo = e->lo + lo * dt;
+	} else {
+		w = width(b, k, -dt);
+		ret->hi = fmin(ret->hi, e->hi + (b->filter.x[1] - w) * dt);
+		ret->lo = fmax(ret->lo, e->lo + (b->filter.x[1] + w) * dt);
+	}
 }
 
 static void hard(const struct beam *b, uint64_t segment, uint64_t from, uint64_t to, uint64_t knot,
 		 int64_t t_ns, struct beam_point *ret)
 {
-	const struct beam_envelope *e = &b->envelope;
+	const struct beam_knot *k;
 	uint64_t next;
 
 	ret->hi = INFINITY;
 	ret->lo = -INFINITY;
-	if (beam_knot(b, knot)->env_ns > t_ns && knot > from)
+	if (since_bounds(beam_knot(b, knot), t_ns) < 0 && knot > from)
 		knot--;
-	open_forward(b, knot, t_ns, ret);
-	next = beam_knot(b, knot)->env_ns > t_ns ? knot : knot + 1;
+	k = beam_knot(b, knot);
+	open_forward(b, k, t_ns, ret);
+	next = since_bounds(k, t_ns) < 0 ? knot : knot + 1;
 	if (next < to) {
-		open_backward(b, next, knot, next == from && t_ns < beam_knot(b, from)->at_ns, t_ns,
-			      ret);
-		return;
-	}
-	if (segment != b->n_segments - 1)
-		return;
-	/* In the open bucket: from its newest sample. */
-	if (t_ns >= e->at_ns) {
-		double lo, hi, dt = beam_seconds(e->at_ns, t_ns);
+		double w = t_ns < beam_knot(b, from)->at_ns
+				   ? b->cfg->rate_jump + fabs((double)k->rate)
+				   : width(b, k, -since_bounds(beam_knot(b, next), t_ns));
 
-		beam_rate_bounds(b, dt, &lo, &hi);
-		ret->hi = e->hi + hi * dt;
-		ret->lo = e->lo + lo * dt;
-	} else {
-		double dt = beam_seconds(t_ns, e->at_ns), w = width(b, beam_knot(b, knot), dt);
-
-		ret->hi = fmin(ret->hi, e->hi - (b->filter.x[1] - w) * dt);
-		ret->lo = fmax(ret->lo, e->lo - (b->filter.x[1] + w) * dt);
+		open_backward(beam_knot(b, next), k, w, t_ns, ret);
+	} else if (segment == b->n_segments - 1) {
+		open_newest(b, k, t_ns, ret);
 	}
 }
 
@@ -200,6 +216,7 @@ static bool place_bounds(const struct beam *b, int64_t t_ns, struct beam_point *
 				    .theta = (e->hi + e->lo) / 2,
 				    .hi = e->hi + w,
 				    .lo = e->lo - w,
+				    .rate_bound = b->cfg->rate_jump,
 				    .soft = (e->hi - e->lo) / 2 + w,
 				    .status = b->n_since_restart > 1 ? FLEET_UNDECIDED
 								     : FLEET_UNANCHORED };

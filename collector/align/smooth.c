@@ -38,8 +38,7 @@ static double unrest(const struct hind_knot *a, const struct hind_knot *c)
 }
 
 /* Buckets of one segment. */
-void hind_smooth(const struct beam_config *cfg, const struct beam_closed *c, size_t n,
-		 struct hind_knot *out)
+void hind_smooth(const struct beam_closed *c, size_t n, struct hind_knot *out)
 {
 	double x[2], p[3];
 
@@ -64,7 +63,7 @@ void hind_smooth(const struct beam_config *cfg, const struct beam_closed *c, siz
 			if (k > from)
 				out[i].unrest = fmax(out[i].unrest, unrest(&out[k - 1], &out[k]));
 			/* A filter that was lost did not see what the rate did. */
-			if (c[k].p[0] > cfg->sure * cfg->sure)
+			if (c[k].lost)
 				out[i].unrest = INFINITY;
 		}
 	}
