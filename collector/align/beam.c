@@ -58,41 +58,56 @@ static bool is_sane(const struct beam_sample *s)
 	       s->t4_ns + s->g_ns >= s->t1_ns + s->f_ns && s->f_ns > s->g_ns;
 }
 
-/* The widest margin between the bounds kept so far gives the first rate. */
-static void start(struct beam *b)
+/* The segment's bounds so far, from where its samples begin. Returns how many. */
+static size_t gather(const struct beam *b, struct margin_point *hi, struct margin_point *lo,
+		     int64_t *first_ns, double *excess)
 {
-	struct margin_point hi[BEAM_N_RECENT], lo[BEAM_N_RECENT];
-	int64_t theta0 = beam_now(b)->theta0_ns;
-	int64_t first_ns = INT64_MAX;
-	struct margin_line line;
-	double loose = 0;
-	size_t n = 0;
+	const struct beam_segment *now = beam_now(b);
+	double rtt[BEAM_N_RECENT];
+	size_t n = 0, k;
 
 	for (uint64_t i = beam_recent_first(b); i < b->n_samples; i++) {
 		const struct beam_sample *s = beam_recent(b, i);
+		double v = (double)(s->f_ns - s->g_ns);
 
-		if (s->t1_ns < beam_now(b)->begin_ns)
+		if (s->t1_ns < now->begin_ns)
 			continue;
 		if (n == 0)
-			first_ns = s->t1_ns;
+			*first_ns = s->t1_ns;
 		hi[n] = (struct margin_point){ beam_seconds(b->origin_ns, s->t1_ns),
-					       (double)(s->f_ns - theta0) };
+					       (double)(s->f_ns - now->theta0_ns) };
 		lo[n] = (struct margin_point){ beam_seconds(b->origin_ns, s->t4_ns),
-					       -(double)(s->g_ns - theta0) };
-		n++;
+					       -(double)(s->g_ns - now->theta0_ns) };
+		for (k = n++; k > 0 && rtt[k - 1] > v; k--)
+			rtt[k] = rtt[k - 1];
+		rtt[k] = v;
 	}
+	/* A quarter of the round trips are nearer to the least one than this. */
+	*excess = n > 0 ? rtt[n / 4] - rtt[0] : 0;
 	margin_sort(hi, n);
 	margin_sort(lo, n);
+	return n;
+}
+
+/* The widest margin between the bounds gives a segment's first rate. */
+static void start(struct beam *b)
+{
+	struct margin_point hi[BEAM_N_RECENT], lo[BEAM_N_RECENT];
+	struct margin_line line;
+	double excess, loose, span;
+	int64_t first_ns = 0;
+	size_t n = gather(b, hi, lo, &first_ns, &excess);
+
 	b->started = true;
-	if (n < LEAST_START)
-		return;
-	if (!margin_widest(hi, margin_lower_hull(hi, n), lo, margin_lower_hull(lo, n), 2e6, &line) ||
+	if (n < LEAST_START ||
+	    !margin_widest(hi, margin_lower_hull(hi, n), lo, margin_lower_hull(lo, n), 2e6, &line) ||
 	    fabs(line.slope) > MAX_RATE)
 		return;
+	span = fmax(1, beam_seconds(first_ns, b->last_ns));
+	loose = excess / 2 / span;
 	/* Wider than the round trip's floor: queues, and so the slope is loose. */
 	if (isfinite(b->floors.f))
-		loose = fmax(0, line.gap - b->floors.f - b->floors.r) /
-			fmax(1, beam_seconds(first_ns, b->last_ns));
+		loose = fmax(loose, (line.gap - b->floors.f - b->floors.r) / span);
 	if (loose > LOOSE_RATE) {
 		b->filter.p[2] = b->cfg->rate_unknown * b->cfg->rate_unknown;
 		return;

@@ -97,7 +97,7 @@ struct beam_filter {
 
 /* Floors and state before a drop of the round trip began. */
 struct beam_before {
-	double f, r, x[2];
+	double f, r, rtt, x[2]; /* rtt: the least of late */
 	int64_t at_ns, until_ns;
 	uint64_t segment;
 };

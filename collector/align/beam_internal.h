@@ -3,6 +3,8 @@
 
 #include "beam.h"
 
+#define BEAM_N_LEARN 20 /* clear buckets until the noise is known */
+
 /* What a bucket says: the least bounds, detrended to its middle, relative to theta0. */
 struct beam_bucket {
 	int64_t at_ns;
@@ -31,6 +33,8 @@ bool beam_is_sure(const struct beam *b);
 /* floors.c */
 void beam_floors_init(struct beam_floors *d);
 void beam_floors_lower(struct beam *b, const struct beam_bucket *u);
+/* The least delays of both directions together are less than the least round trip. */
+void beam_floors_undercut(struct beam *b, double by);
 void beam_floors_window(struct beam_floors *d, double f, double r, bool clear_f, bool clear_r);
 /* Raise the floor of a direction that was never clear in the window of at least n buckets. */
 void beam_floors_raise(struct beam_floors *d, unsigned n);
@@ -39,6 +43,8 @@ void beam_floors_raise(struct beam_floors *d, unsigned n);
 double beam_noise_slope(struct beam *b, int64_t at_ns, double z, double q);
 void beam_noise_variance(struct beam *b, int64_t at_ns, double z);
 void beam_noise_scale(struct beam *b, double q);
+/* The deviation of a clear bucket's excess, for the gate. */
+double beam_noise_gate(const struct beam_floors *d);
 void beam_noise_forget(struct beam_floors *d);
 
 /* change.c */

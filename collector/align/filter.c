@@ -143,6 +143,7 @@ static bool measure(struct beam *b, const struct beam_gate *g, int64_t at_ns, do
 		    double *z, double *variance)
 {
 	struct beam_floors *d = &b->floors;
+	double learning = d->n_scale < BEAM_N_LEARN ? square(beam_noise_gate(d)) : 0;
 
 	if (g->clear_f && g->clear_r) {
 		double q = fmax(hi - lo, 0);
@@ -153,6 +154,8 @@ static bool measure(struct beam *b, const struct beam_gate *g, int64_t at_ns, do
 		*variance = d->variance * pow(fmax(0.25, q / (2 * d->scale)), 1.5) +
 			    square(LEAST_DEVIATION) + square(fmax(0, q - 4 * d->scale)) / 12;
 		beam_noise_scale(b, q);
+		if (hi < lo)
+			beam_floors_undercut(b, lo - hi);
 	} else if (g->clear_f) {
 		*z = hi - d->scale;
 		*variance = d->variance + square(d->scale) +
@@ -164,6 +167,7 @@ static bool measure(struct beam *b, const struct beam_gate *g, int64_t at_ns, do
 	} else {
 		return false;
 	}
+	*variance = fmax(*variance, learning);
 	return true;
 }
 
@@ -222,7 +226,7 @@ enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u)
 		return BEAM_FOLLOWS;
 	}
 	beam_predict(cfg, k, u->at_ns, g.xp, g.pp);
-	g.lim = cfg->gate * sqrt(g.pp[0] + square(d->scale)) + cfg->slack;
+	g.lim = cfg->gate * sqrt(g.pp[0] + square(beam_noise_gate(d))) + cfg->slack;
 	g.excess_f = hi - g.xp[0];
 	g.excess_r = g.xp[0] - lo;
 	if (judge(b, &g, u->at_ns))

@@ -11,6 +11,8 @@
 #define DROP_BUCKETS 5   /* drops this close belong together */
 #define NEAR_PART 0.33
 #define N_NEAR 4
+#define SETTLED_BUCKETS 30
+#define UNDERCUT_PART 0.25
 #define WILD 0.8 /* of the floor: one round trip like this is a step inside it */
 
 void beam_floors_init(struct beam_floors *d)
@@ -31,13 +33,23 @@ static void note_rtt(struct beam_floors *d, double rtt)
 
 /* A floor that was met again and again is one; a record low among scattered round
  * trips is only luck. */
-static bool settled(const struct beam_floors *d, double sum, double drop)
+static bool settled(const struct beam_floors *d, double least, double drop)
 {
 	unsigned n = d->n_rtts < BEAM_N_RTTS ? d->n_rtts : BEAM_N_RTTS, n_near = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		n_near += (double)d->rtts[i] < sum + drop * NEAR_PART;
+		n_near += (double)d->rtts[i] < least + drop * NEAR_PART;
 	return n_near >= N_NEAR;
+}
+
+static double least_rtt(const struct beam_floors *d)
+{
+	unsigned n = d->n_rtts < BEAM_N_RTTS ? d->n_rtts : BEAM_N_RTTS;
+	double least = INFINITY;
+
+	for (unsigned i = 0; i < n; i++)
+		least = fmin(least, (double)d->rtts[i]);
+	return least;
 }
 
 /* Which direction got shorter, and by how much in all: against the floors and the
@@ -49,7 +61,7 @@ static bool attribute(struct beam *b, const struct beam_bucket *u, double *drop,
 	double theta, by_f, by_r;
 
 	if (b->filter.n <= 20 || *drop <= 2 * b->cfg->slack + 3 * d->scale ||
-	    !settled(d, o->f + o->r, *drop))
+	    !settled(d, o->rtt, *drop))
 		return false;
 	theta = o->x[0] + o->x[1] * beam_seconds(o->at_ns, u->at_ns);
 	by_f = fmax(0, theta - (u->f - o->f));
@@ -69,6 +81,7 @@ static void remember(struct beam *b, const struct beam_bucket *u)
 	    d->before.segment != b->n_segments)
 		d->before = (struct beam_before){ .f = d->f,
 						  .r = d->r,
+						  .rtt = least_rtt(d),
 						  .x = { b->filter.x[0], b->filter.x[1] },
 						  .at_ns = b->filter.at_ns,
 						  .segment = b->n_segments };
@@ -81,6 +94,29 @@ static void charge(struct beam_floors *d, double w, double drop)
 	d->r -= (1 - w) * drop;
 	d->raised_f = fmax(0, d->raised_f - w * drop);
 	d->raised_r = fmax(0, d->raised_r - (1 - w) * drop);
+}
+
+/* What was raised last is known least: a queue that stood for a minute, or a new
+ * route's first minute. Returns what is left of the drop. */
+static double give_back(struct beam_floors *d, double drop)
+{
+	double raised = d->raised_f + d->raised_r, part = fmin(drop, raised);
+
+	if (raised > 0)
+		charge(d, d->raised_f / raised, part);
+	return drop - part;
+}
+
+/* They come from different packets, so they hang on the rate within the bucket:
+ * believed where that is well known, and then in small pieces. */
+void beam_floors_undercut(struct beam *b, double by)
+{
+	double rate_error = sqrt(b->filter.p[2]) * (double)b->cfg->bucket_ns * 1e-9;
+
+	if ((b->n_since_restart > 1 && b->filter.n < SETTLED_BUCKETS) || b->filter.n_bad > 0 ||
+	    2 * rate_error > by)
+		return;
+	charge(&b->floors, 0.5, give_back(&b->floors, UNDERCUT_PART * by));
 }
 
 void beam_floors_lower(struct beam *b, const struct beam_bucket *u)
@@ -100,7 +136,7 @@ void beam_floors_lower(struct beam *b, const struct beam_bucket *u)
 	drop = d->f + d->r - r;
 	if (drop > 0) {
 		remember(b, u);
-		all = d->before.f + d->before.r - r;
+		all = fmax(d->before.f + d->before.r, d->before.rtt) - r;
 		if (u->at_ns < d->blame_until_ns) {
 			w = d->blame;
 		} else if (attribute(b, u, &all, &w)) {
@@ -109,13 +145,8 @@ void beam_floors_lower(struct beam *b, const struct beam_bucket *u)
 			d->f = d->before.f;
 			d->r = d->before.r;
 			drop = all;
-		} else if (d->raised_f + d->raised_r > 0) {
-			/* What was raised last is known least: a queue that stood for a
-			 * minute, or a new route's first minute. */
-			double part = fmin(drop, d->raised_f + d->raised_r);
-
-			charge(d, d->raised_f / (d->raised_f + d->raised_r), part);
-			drop -= part;
+		} else {
+			drop = give_back(d, drop);
 		}
 		charge(d, w, drop);
 	}

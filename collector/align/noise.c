@@ -86,5 +86,22 @@ void beam_noise_scale(struct beam *b, double q)
 
 	d->n_scale++;
 	d->scale += fmax(0.02, 1.0 / d->n_scale) * (q / 2 - d->scale);
-	d->scale = clamp(d->scale, b->cfg->least_scale, LARGEST_SCALE);
+	d->scale = clamp(d->scale, b->cfg->least_scale, fmax(LARGEST_SCALE, (d->f + d->r) / 2));
+}
+
+/* Before enough buckets were clear, what clear means must come from elsewhere: the
+ * round trips need no clock. */
+double beam_noise_gate(const struct beam_floors *d)
+{
+	float v[BEAM_N_RTTS];
+	unsigned n = d->n_rtts < BEAM_N_RTTS ? d->n_rtts : BEAM_N_RTTS, k;
+
+	if (d->n_scale >= BEAM_N_LEARN || n == 0)
+		return d->scale;
+	for (unsigned i = 0; i < n; i++) {
+		for (k = i; k > 0 && v[k - 1] > d->rtts[i]; k--)
+			v[k] = v[k - 1];
+		v[k] = d->rtts[i];
+	}
+	return fmax(d->scale, ((double)v[n / 2] - d->f - d->r) / 2);
 }
