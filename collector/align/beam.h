@@ -87,7 +87,8 @@ struct beam_past {
 #define BEAM_N_PAST 3
 
 struct beam_filter {
-	double x[2], p[3], nis;
+	double x[2], p[3];
+	double nis, last_y; /* times the process noise; the last innovation in deviations */
 	int64_t at_ns, anchor_ns;
 	unsigned n, n_bad;
 	unsigned n_sure; /* buckets running whose deviation is small */

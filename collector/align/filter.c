@@ -9,6 +9,10 @@
 
 #define YOUNG 30 /* buckets of a segment in which nothing tells the queued direction */
 #define SLOW_TO_JUDGE 20 /* buckets of a node whose scales are still being learned */
+#define SIZE_GAIN 0.05
+#define RUN_GAIN 0.1
+#define LEAST_NIS 0.02
+#define MOST_NIS 1e4
 #define SURE_BUCKETS 5
 #define ENOUGH_SCALE 5 /* buckets with both directions clear */
 #define LEAST_DEVIATION 20.0 /* ns: stamps themselves */
@@ -181,8 +185,13 @@ static void follow(struct beam_filter *k, const struct beam_gate *g, double z, d
 	k->p[0] = g->pp[0] - k0 * g->pp[0];
 	k->p[1] = g->pp[1] - k0 * g->pp[1];
 	k->p[2] = g->pp[2] - k1 * g->pp[1];
-	/* The process noise follows the innovations. */
-	k->nis = fmin(fmax(k->nis * exp(0.1 * (fmin(y * y / s, 16) - 1)), 0.05), 1e4);
+	/* The process noise follows the innovations: their size, and whether they go on
+	 * in one direction, which white noise does not. */
+	y /= sqrt(s);
+	k->nis *= exp(SIZE_GAIN * (fmin(y * y, 16) - 1) +
+		      RUN_GAIN * fmin(fmax(y * k->last_y, -4), 4));
+	k->nis = fmin(fmax(k->nis, LEAST_NIS), MOST_NIS);
+	k->last_y = y;
 }
 
 /* How far below zero an excess delay is: what no queue explains. */
@@ -207,7 +216,7 @@ static bool judge(struct beam *b, struct beam_gate *g, int64_t at_ns)
 		return true;
 	if (first)
 		k->p[0] += square(by);
-	k->nis = fmin(k->nis * 4, 1e4);
+	k->nis = fmin(k->nis * 4, MOST_NIS);
 	beam_predict(b->cfg, k, at_ns, g->xp, g->pp);
 	return false;
 }
