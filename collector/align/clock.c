@@ -83,14 +83,15 @@ void clock_place(const struct clock *c, const struct clock_line *l, host_time t,
 	struct beam_point p;
 	double off;
 
+	if (c->exact && in_range(t)) {
+		*ret = (struct fleet_point){ { t.ns + c->offset_ns }, 0, 0, FLEET_ANCHORED };
+		return;
+	}
 	*ret = (struct fleet_point){ { t.ns }, CLOCK_UNBOUNDED, CLOCK_UNBOUNDED, FLEET_VOID };
 	if (!in_range(t))
 		return;
 	ret->at.ns = t.ns + l->offset_ns + llround(l->rate * (double)(t.ns - l->at_ns));
-	if (c->exact) {
-		ret->err_ns = ret->soft_ns = 0;
-		ret->status = FLEET_ANCHORED;
-	} else if (clock_is_aligned(c)) {
+	if (clock_is_aligned(c)) {
 		beam_place(&c->state->beam, t, &p);
 		off = (double)(ret->at.ns - t.ns - p.theta0_ns);
 		/* The bounds are within a nanosecond: so are the stamps. */

@@ -147,7 +147,7 @@ static bool measure(struct beam *b, const struct beam_gate *g, int64_t at_ns, do
 		    double *z, double *variance)
 {
 	struct beam_floors *d = &b->floors;
-	double learning = d->n_scale < BEAM_N_LEARN ? square(beam_noise_gate(d)) : 0;
+	double learning = d->n_scale < BEAM_N_LEARN / 2 ? square(beam_noise_gate(d)) : 0;
 
 	if (g->clear_f && g->clear_r) {
 		double q = fmax(hi - lo, 0);

@@ -144,7 +144,11 @@ void beam_floors_lower(struct beam *b, const struct beam_bucket *u)
 			d->blame_until_ns = u->at_ns + BLAME_BUCKETS * b->cfg->bucket_ns;
 			d->f = d->before.f;
 			d->r = d->before.r;
-			drop = all;
+			charge(d, w, all);
+			/* The new path's least delay shows itself only by and by. */
+			d->raised_f = w * fmax(2 * b->cfg->slack, 4 * d->scale);
+			d->raised_r = (1 - w) * fmax(2 * b->cfg->slack, 4 * d->scale);
+			drop = 0;
 		} else {
 			drop = give_back(d, drop);
 		}

@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 SKIPPED = 77
+SYSTEM_PYTHON = '/usr/bin/python3'
 FACTOR = 1.05
 LEAST_US = 0.003  # the files hold whole ns
 
@@ -56,6 +57,8 @@ def main():
     try:
         import numpy as np
     except ImportError:
+        if sys.executable != SYSTEM_PYTHON and os.path.exists(SYSTEM_PYTHON):
+            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON] + sys.argv)
         skip('no numpy')
     cs = load(reference)
     worse = 0
