@@ -191,6 +191,9 @@ struct fleet_point roster_place(struct roster *r, const struct proc *p, int64_t 
 	host_time t = { host_ns };
 	struct fleet_point ret;
 
+	if (h->clock.exact)
+		return (struct fleet_point){ { host_ns + h->clock.offset_ns }, p->tick_error_ns,
+					     p->tick_error_ns, FLEET_ANCHORED };
 	if (h->placed_epoch != r->epoch) {
 		h->placed = clock_choose(&h->clock, t);
 		h->placed_epoch = r->epoch;
