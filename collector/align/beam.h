@@ -34,6 +34,9 @@ struct beam_config {
 	double rate_jump;	/* ns/s near a change point, where nothing is known */
 	double rate_drift;	/* ns/s per s that the rate may move while nobody looks */
 	double noise_rate;	/* random walk of the rate, ns/s per sqrt(s) */
+	double noise_drift;	/* random walk of the rate's own rate, ns/s² per sqrt(s) */
+	double drift_unknown;	/* its deviation before anything is known, ns/s² */
+	double drift_memory;	/* seconds after which nothing of it is left but 1/e */
 	double noise_theta;	/* white noise of the rate, ns per sqrt(s) */
 	double least_scale;	/* of the excess delay of a clear bucket, ns */
 	double gate;		/* deviations that are still clear */
@@ -60,7 +63,7 @@ struct beam_segment {
 struct beam_knot {
 	int64_t at_ns;
 	double theta; /* relative to the segment's theta0 */
-	float rate, sd, rate_sd;
+	float rate, drift, sd, rate_sd;
 	float env_hi, env_lo; /* relative to theta, at env_s after at_ns */
 	float env_s;
 	uint8_t n_clear; /* directions */
@@ -70,8 +73,8 @@ struct beam_knot {
 /* What the backward pass needs of a bucket: filtered state, and how it was predicted. */
 struct beam_closed {
 	int64_t at_ns;
-	double x[2], p[3];   /* p: 00, 01, 11 */
-	double xp[2], pp[3];
+	double x[3], p[6]; /* as in the filter */
+	double xp[3], pp[6];
 	uint32_t segment;
 	uint8_t n_clear; /* directions */
 	bool lost;	 /* the state bounds nothing */
@@ -87,7 +90,8 @@ struct beam_past {
 #define BEAM_N_PAST 3
 
 struct beam_filter {
-	double x[2], p[3];
+	double x[3]; /* offset, rate, and the rate's own rate */
+	double p[6]; /* covariance: 00, 01, 11, 02, 12, 22 */
 	double nis, last_y; /* times the process noise; the last innovation in deviations */
 	int64_t at_ns, anchor_ns;
 	unsigned n, n_bad;

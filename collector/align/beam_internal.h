@@ -18,12 +18,12 @@ enum beam_verdict { BEAM_FOLLOWS, BEAM_STEP };
 
 /* filter.c */
 struct beam_gate {
-	double xp[2], pp[3], lim;
+	double xp[3], pp[6], lim;
 	double excess_f, excess_r;
 	bool clear_f, clear_r;
 };
 void beam_predict(const struct beam_config *cfg, const struct beam_filter *k, int64_t at_ns,
-		  double xp[2], double pp[3]);
+		  double xp[3], double pp[6]);
 void beam_filter_init(const struct beam_config *cfg, struct beam_filter *k);
 enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u);
 

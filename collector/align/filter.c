@@ -6,12 +6,13 @@
 #include "beam_internal.h"
 
 #include <math.h>
+#include <string.h>
 
 #define YOUNG 30 /* buckets of a segment in which nothing tells the queued direction */
 #define SLOW_TO_JUDGE 20 /* buckets of a node whose scales are still being learned */
 #define SIZE_GAIN 0.05
 #define RUN_GAIN 0.1
-#define LEAST_NIS 0.02
+#define LEAST_NIS 0.005
 #define MOST_NIS 1e4
 #define SURE_BUCKETS 5
 #define ENOUGH_SCALE 5 /* buckets with both directions clear */
@@ -24,22 +25,47 @@ static double square(double v)
 
 void beam_filter_init(const struct beam_config *cfg, struct beam_filter *k)
 {
-	*k = (struct beam_filter){ .p = { 1e18, 0, square(cfg->rate_unknown) },
+	*k = (struct beam_filter){ .p = { 1e18, 0, square(cfg->rate_unknown), 0, 0,
+					  square(cfg->drift_unknown) },
 				   .nis = 1,
 				   .anchor_ns = INT64_MIN };
 }
 
-void beam_predict(const struct beam_config *cfg, const struct beam_filter *k, int64_t at_ns,
-		  double xp[2], double pp[3])
+/* x and p over dt: the transition, before any noise. */
+static void carry(double dt, double left, const double x[3], const double p[6], double xp[3],
+		  double pp[6])
 {
-	double dt = beam_seconds(k->at_ns, at_ns), a = fabs(dt);
-	double qs = k->nis * square(cfg->noise_rate), qt = k->nis * square(cfg->noise_theta);
+	double h = dt * dt / 2;
+	/* rows of the transition times p */
+	double a0 = p[0] + dt * p[1] + h * p[3], a1 = p[1] + dt * p[2] + h * p[4];
+	double a2 = p[3] + dt * p[4] + h * p[5];
+	double b1 = p[2] + dt * p[4], b2 = p[4] + dt * p[5];
 
-	xp[0] = k->x[0] + dt * k->x[1];
-	xp[1] = k->x[1];
-	pp[0] = k->p[0] + 2 * dt * k->p[1] + dt * dt * k->p[2] + qt * a + qs * a * a * a / 3;
-	pp[1] = k->p[1] + dt * k->p[2] + qs * a * a / 2;
-	pp[2] = k->p[2] + qs * a;
+	xp[0] = x[0] + dt * x[1] + h * x[2];
+	xp[1] = x[1] + dt * x[2];
+	xp[2] = left * x[2];
+	pp[0] = a0 + dt * a1 + h * a2;
+	pp[1] = a1 + dt * a2;
+	pp[2] = b1 + dt * b2;
+	pp[3] = left * a2;
+	pp[4] = left * b2;
+	pp[5] = left * left * p[5];
+}
+
+void beam_predict(const struct beam_config *cfg, const struct beam_filter *k, int64_t at_ns,
+		  double xp[3], double pp[6])
+{
+	double dt = beam_seconds(k->at_ns, at_ns), a = fabs(dt), a2 = a * a, a3 = a2 * a;
+	double qs = k->nis * square(cfg->noise_rate), qt = k->nis * square(cfg->noise_theta);
+	double qd = k->nis * square(cfg->noise_drift);
+
+	carry(dt, exp(-a / cfg->drift_memory), k->x, k->p, xp, pp);
+	pp[0] += qt * a + qs * a3 / 3 + qd * a3 * a2 / 20;
+	pp[1] += qs * a2 / 2 + qd * a2 * a2 / 8;
+	pp[2] += qs * a + qd * a3 / 3;
+	pp[3] += qd * a3 / 6;
+	pp[4] += qd * a2 / 2;
+	pp[5] += qd * a;
 }
 
 static bool first_of_node(const struct beam *b)
@@ -59,7 +85,7 @@ static bool is_lost(const struct beam *b)
 	       b->filter.p[0] > square(b->cfg->sure);
 }
 
-static void keep(struct beam *b, const double xp[2], const double pp[3])
+static void keep(struct beam *b, const double xp[3], const double pp[6])
 {
 	struct beam_filter *k = &b->filter;
 	const struct beam_envelope *e = &b->envelope;
@@ -70,6 +96,7 @@ static void keep(struct beam *b, const double xp[2], const double pp[3])
 		.at_ns = k->at_ns,
 		.theta = k->x[0],
 		.rate = (float)k->x[1],
+		.drift = (float)k->x[2],
 		.sd = (float)sqrt(k->p[0]),
 		.rate_sd = (float)sqrt(k->p[2]),
 		.env_hi = (float)(e->hi - k->x[0]),
@@ -82,18 +109,17 @@ static void keep(struct beam *b, const double xp[2], const double pp[3])
 		s->first_knot = b->n_knots;
 	b->n_knots++;
 	if (b->closed) {
-		struct beam_closed c = { .at_ns = k->at_ns, .x = { k->x[0], k->x[1] },
-					 .p = { k->p[0], k->p[1], k->p[2] },
+		struct beam_closed c = { .at_ns = k->at_ns,
 					 .segment = (uint32_t)(b->n_segments - 1),
 					 .n_clear = k->n_clear,
 					 .lost = k->n_sure == 0,
 					 .first = !xp };
 
+		memcpy(c.x, k->x, sizeof c.x);
+		memcpy(c.p, k->p, sizeof c.p);
 		if (xp) {
-			c.xp[0] = xp[0];
-			c.xp[1] = xp[1];
-			for (int i = 0; i < 3; i++)
-				c.pp[i] = pp[i];
+			memcpy(c.xp, xp, sizeof c.xp);
+			memcpy(c.pp, pp, sizeof c.pp);
 		}
 		b->closed(b->closed_arg, &c);
 	}
@@ -178,13 +204,17 @@ static bool measure(struct beam *b, const struct beam_gate *g, int64_t at_ns, do
 static void follow(struct beam_filter *k, const struct beam_gate *g, double z, double variance)
 {
 	double y = z - g->xp[0], s = g->pp[0] + variance;
-	double k0 = g->pp[0] / s, k1 = g->pp[1] / s;
+	double k0 = g->pp[0] / s, k1 = g->pp[1] / s, k2 = g->pp[3] / s;
 
 	k->x[0] = g->xp[0] + k0 * y;
 	k->x[1] = g->xp[1] + k1 * y;
+	k->x[2] = g->xp[2] + k2 * y;
 	k->p[0] = g->pp[0] - k0 * g->pp[0];
 	k->p[1] = g->pp[1] - k0 * g->pp[1];
 	k->p[2] = g->pp[2] - k1 * g->pp[1];
+	k->p[3] = g->pp[3] - k0 * g->pp[3];
+	k->p[4] = g->pp[4] - k1 * g->pp[3];
+	k->p[5] = g->pp[5] - k2 * g->pp[3];
 	/* The process noise follows the innovations: their size, and whether they go on
 	 * in one direction, which white noise does not. */
 	y /= sqrt(s);
@@ -251,9 +281,8 @@ enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u)
 	if (measure(b, &g, u->at_ns, hi, lo, &z, &variance)) {
 		follow(k, &g, z, variance);
 	} else {
-		k->x[0] = g.xp[0];
-		for (int i = 0; i < 3; i++)
-			k->p[i] = g.pp[i];
+		memcpy(k->x, g.xp, sizeof k->x);
+		memcpy(k->p, g.pp, sizeof k->p);
 	}
 	k->n_clear = (uint8_t)(g.clear_f + g.clear_r);
 	beam_floors_window(d, g.excess_f, g.excess_r, g.clear_f, g.clear_r);

@@ -120,7 +120,7 @@ int hindsight_new(struct hindsight **ret, const struct beam_config *cfg,
 	for (size_t i = 0; i < h->n_segments; i++) {
 		struct hind_segment *g = &h->segments[i];
 
-		hind_smooth(log.v + g->s.first_knot, g->s.n_knots, h->knots + g->s.first_knot);
+		hind_smooth(h->cfg, log.v + g->s.first_knot, g->s.n_knots, h->knots + g->s.first_knot);
 		hind_envelope(h, g, kept, n_kept, &n_bounds);
 	}
 	free(log.v);

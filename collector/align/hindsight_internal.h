@@ -32,7 +32,8 @@ struct hindsight {
 	struct hindsight_stats stats;
 };
 
-void hind_smooth(const struct beam_closed *c, size_t n, struct hind_knot *out);
+void hind_smooth(const struct beam_config *cfg, const struct beam_closed *c, size_t n,
+		 struct hind_knot *out);
 double hind_curve(const struct hind_knot *k, size_t n, int64_t t_ns, double *rate);
 double hind_rate_bound(const struct hindsight *h, const struct hind_segment *g, int64_t t_ns);
 /* v, n: all samples. bounds must have room for two a sample. */

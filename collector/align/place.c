@@ -11,6 +11,7 @@
 #define BROKEN_NS INT64_C(2000000000) /* after a contradiction */
 #define N_BELIEVE 5		      /* buckets with both directions clear */
 #define N_INSANE 16
+#define BEND_S 5.0
 #define MAX_NS (INT64_C(1) << 61)
 
 /* Knots of a segment that are still in the ring: [*from, *to). */
@@ -79,8 +80,11 @@ static void beyond(const struct beam_knot *k, int64_t t_ns, struct beam_point *r
 {
 	double dt = beam_seconds(k->at_ns, t_ns);
 
-	ret->theta = k->theta + dt * (double)k->rate;
-	ret->rate = (double)k->rate;
+	/* A curve is not believed for long. */
+	double bend = (double)k->drift * fmin(fmax(dt, -BEND_S), BEND_S);
+
+	ret->theta = k->theta + dt * ((double)k->rate + bend / 2);
+	ret->rate = (double)k->rate + bend;
 	ret->soft = hypot((double)k->sd, dt * (double)k->rate_sd);
 }
 

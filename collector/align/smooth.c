@@ -6,27 +6,74 @@
 
 #define AROUND 4
 
-/* One step of the smoother: a bucket corrected by what its next one became. */
-static void correct(const struct beam_closed *a, const struct beam_closed *next, double x[2],
-		    double p[3])
-{
-	double dt = beam_seconds(a->at_ns, next->at_ns);
-	double det = next->pp[0] * next->pp[2] - next->pp[1] * next->pp[1];
-	/* a->p times the transposed transition */
-	double m00 = a->p[0] + dt * a->p[1], m01 = a->p[1];
-	double m10 = a->p[1] + dt * a->p[2], m11 = a->p[2];
-	double c00 = (m00 * next->pp[2] - m01 * next->pp[1]) / det;
-	double c01 = (m01 * next->pp[0] - m00 * next->pp[1]) / det;
-	double c10 = (m10 * next->pp[2] - m11 * next->pp[1]) / det;
-	double c11 = (m11 * next->pp[0] - m10 * next->pp[1]) / det;
-	double d0 = x[0] - next->xp[0], d1 = x[1] - next->xp[1];
-	double e00 = p[0] - next->pp[0], e01 = p[1] - next->pp[1], e11 = p[2] - next->pp[2];
+typedef double matrix[3][3];
 
-	x[0] = a->x[0] + c00 * d0 + c01 * d1;
-	x[1] = a->x[1] + c10 * d0 + c11 * d1;
-	p[0] = a->p[0] + c00 * (c00 * e00 + c01 * e01) + c01 * (c00 * e01 + c01 * e11);
-	p[1] = a->p[1] + c10 * (c00 * e00 + c01 * e01) + c11 * (c00 * e01 + c01 * e11);
-	p[2] = a->p[2] + c10 * (c10 * e00 + c11 * e01) + c11 * (c10 * e01 + c11 * e11);
+static void unpack(const double p[6], matrix m)
+{
+	m[0][0] = p[0];
+	m[0][1] = m[1][0] = p[1];
+	m[1][1] = p[2];
+	m[0][2] = m[2][0] = p[3];
+	m[1][2] = m[2][1] = p[4];
+	m[2][2] = p[5];
+}
+
+static void multiply(matrix a, matrix b, matrix ret)
+{
+	for (int i = 0; i < 3; i++)
+		for (int k = 0; k < 3; k++)
+			ret[i][k] = a[i][0] * b[0][k] + a[i][1] * b[1][k] + a[i][2] * b[2][k];
+}
+
+static void invert(matrix m, matrix ret)
+{
+	double det = 0;
+
+	for (int i = 0; i < 3; i++)
+		for (int k = 0; k < 3; k++) {
+			int a = (i + 1) % 3, b = (i + 2) % 3, c = (k + 1) % 3, d = (k + 2) % 3;
+
+			ret[k][i] = m[a][c] * m[b][d] - m[a][d] * m[b][c];
+		}
+	for (int k = 0; k < 3; k++)
+		det += m[0][k] * ret[k][0];
+	for (int i = 0; i < 3; i++)
+		for (int k = 0; k < 3; k++)
+			ret[i][k] /= det;
+}
+
+/* One step of the smoother: a bucket corrected by what its next one became. */
+static void correct(const struct beam_config *cfg, const struct beam_closed *a,
+		    const struct beam_closed *next, double x[3], double p[6])
+{
+	double dt = beam_seconds(a->at_ns, next->at_ns), d[3];
+	/* the transition, transposed */
+	matrix ft = { { 1, 0, 0 }, { dt, 1, 0 }, { dt * dt / 2, dt, exp(-dt / cfg->drift_memory) } };
+	matrix m, pa, pp, inverse, gain, e, ge;
+
+	unpack(a->p, pa);
+	unpack(next->pp, pp);
+	unpack(p, e);
+	multiply(pa, ft, m);
+	invert(pp, inverse);
+	multiply(m, inverse, gain);
+	for (int i = 0; i < 3; i++) {
+		d[i] = x[i] - next->xp[i];
+		for (int k = 0; k < 3; k++)
+			e[i][k] -= pp[i][k];
+	}
+	multiply(gain, e, ge);
+	for (int i = 0; i < 3; i++) {
+		x[i] = a->x[i] + gain[i][0] * d[0] + gain[i][1] * d[1] + gain[i][2] * d[2];
+		for (int k = 0; k < 3; k++)
+			pa[i][k] += ge[i][0] * gain[k][0] + ge[i][1] * gain[k][1] + ge[i][2] * gain[k][2];
+	}
+	p[0] = pa[0][0];
+	p[1] = pa[0][1];
+	p[2] = pa[1][1];
+	p[3] = pa[0][2];
+	p[4] = pa[1][2];
+	p[5] = pa[2][2];
 }
 
 /* How far the curve's rate swings between two buckets. */
@@ -38,16 +85,17 @@ static double unrest(const struct hind_knot *a, const struct hind_knot *c)
 }
 
 /* Buckets of one segment. */
-void hind_smooth(const struct beam_closed *c, size_t n, struct hind_knot *out)
+void hind_smooth(const struct beam_config *cfg, const struct beam_closed *c, size_t n,
+		 struct hind_knot *out)
 {
-	double x[2], p[3];
+	double x[3], p[6];
 
 	for (size_t i = n; i-- > 0;) {
 		if (i == n - 1) {
 			memcpy(x, c[i].x, sizeof x);
 			memcpy(p, c[i].p, sizeof p);
 		} else {
-			correct(&c[i], &c[i + 1], x, p);
+			correct(cfg, &c[i], &c[i + 1], x, p);
 		}
 		out[i] = (struct hind_knot){ .at_ns = c[i].at_ns,
 					     .theta = x[0],
