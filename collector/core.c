@@ -154,12 +154,38 @@ int core_host_name(struct core *c, uint32_t host, const char *name)
 	return 0;
 }
 
+static int tell_clock(struct core *c, const struct host *h, fleet_time now, host_time t,
+		      int64_t rtt_ns)
+{
+	struct fleet_point at;
+	struct clock_view v;
+	struct fact_clock *f;
+
+	clock_map(&h->clock, t, &at);
+	if (at.err_ns == CLOCK_UNBOUNDED)
+		return 0;
+	f = FACTS_PUSH(c->facts, clocks);
+	if (!f)
+		return -ENOMEM;
+	clock_view(&h->clock, t, &v);
+	f->host = h->id;
+	f->at_ns = now.ns;
+	f->offset_ns = at.at.ns - t.ns;
+	f->error_ns = at.err_ns;
+	f->rtt_ns = rtt_ns;
+	f->quality = !clock_decides(at.status)	  ? "refused"
+		     : at.err_ns <= CLOCK_GOOD_NS ? "good"
+						  : "poor";
+	f->soft_ns = at.soft_ns == CLOCK_UNBOUNDED ? FACT_NONE : at.soft_ns;
+	f->skew_ppb = v.rate * 1e9;
+	f->status = fleet_status_name(at.status);
+	return 0;
+}
+
 int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fleet_time t2,
 		  host_time t3)
 {
 	struct host *h = roster_host(&c->roster, host);
-	struct fleet_point at;
-	struct fact_clock *f;
 	int o;
 
 	if (!h)
@@ -176,19 +202,7 @@ int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fl
 	    t1.ns - h->clock.told_ns < CLOCK_TELL_NS)
 		return 0;
 	h->clock.told_ns = t1.ns;
-	clock_map(&h->clock, t3, &at);
-	f = FACTS_PUSH(c->facts, clocks);
-	if (!f)
-		return -ENOMEM;
-	f->host = host;
-	f->at_ns = t1.ns;
-	f->offset_ns = at.at.ns - t3.ns;
-	f->error_ns = at.err_ns;
-	f->rtt_ns = (t3.ns - t0.ns) - (t2.ns - t1.ns);
-	f->quality = !clock_decides(at.status)	  ? "refused"
-		     : at.err_ns <= CLOCK_GOOD_NS ? "good"
-						  : "poor";
-	return 0;
+	return tell_clock(c, h, t1, t3, (t3.ns - t0.ns) - (t2.ns - t1.ns));
 }
 
 int core_map(const struct core *c, uint32_t host, host_time t, struct fleet_point *ret)

@@ -10,6 +10,25 @@ struct clock_state {
 	struct beam_segment segments[CLOCK_N_SEGMENTS];
 };
 
+const char *fleet_status_name(enum fleet_status s)
+{
+	switch (s) {
+	case FLEET_ANCHORED:
+		return "anchored";
+	case FLEET_ONE_SIDED:
+		return "one-sided";
+	case FLEET_COASTING:
+		return "coasting";
+	case FLEET_UNDECIDED:
+		return "undecided";
+	case FLEET_UNANCHORED:
+		return "unanchored";
+	case FLEET_VOID:
+		return "void";
+	}
+	return "void";
+}
+
 void clock_init(struct clock *c, bool exact, int64_t offset_ns)
 {
 	*c = (struct clock){ .exact = exact, .offset_ns = offset_ns, .told_ns = INT64_MIN };

@@ -21,6 +21,8 @@ enum fleet_status {
 	FLEET_VOID,	    /* never heard of, or its clock is not sane */
 };
 
+const char *fleet_status_name(enum fleet_status s);
+
 /* An aligned instant: the truth lies within ±err_ns (hard bound). */
 struct fleet_point {
 	fleet_time at;
