@@ -135,6 +135,7 @@ int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns)
 	if (!h)
 		return -ENOMEM;
 	if (same_clock || !clock_is_aligned(&h->clock)) {
+		clock_fini(&h->clock);
 		clock_init(&h->clock, same_clock, offset_ns);
 		h->placed_epoch = 0;
 	}
@@ -153,19 +154,47 @@ int core_host_name(struct core *c, uint32_t host, const char *name)
 	return 0;
 }
 
+static int tell_clock(struct core *c, const struct host *h, fleet_time now, host_time t,
+		      int64_t rtt_ns)
+{
+	struct fleet_point at;
+	struct clock_view v;
+	struct fact_clock *f;
+
+	clock_map(&h->clock, t, &at);
+	if (at.err_ns == CLOCK_UNBOUNDED)
+		return 0;
+	f = FACTS_PUSH(c->facts, clocks);
+	if (!f)
+		return -ENOMEM;
+	clock_view(&h->clock, t, &v);
+	f->host = h->id;
+	f->at_ns = now.ns;
+	f->offset_ns = at.at.ns - t.ns;
+	f->error_ns = at.err_ns;
+	f->rtt_ns = rtt_ns;
+	f->quality = !clock_decides(at.status)	  ? "refused"
+		     : at.err_ns <= CLOCK_GOOD_NS ? "good"
+						  : "poor";
+	f->soft_ns = at.soft_ns == CLOCK_UNBOUNDED ? FACT_NONE : at.soft_ns;
+	f->skew_ppb = v.rate * 1e9;
+	f->status = fleet_status_name(at.status);
+	return 0;
+}
+
 int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fleet_time t2,
 		  host_time t3)
 {
 	struct host *h = roster_host(&c->roster, host);
-	enum clock_outcome o;
-	struct fleet_point at;
-	struct fact_clock *f;
+	int o;
 
 	if (!h)
 		return -ENOMEM;
 	if (h->clock.exact)
 		return 0;
 	o = clock_exchange(&h->clock, t0, t1, t2, t3);
+	if (o < 0)
+		return o;
 	h->placed_epoch = 0;
 	if (o == CLOCK_REFUSED)
 		return 0;
@@ -173,30 +202,22 @@ int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fl
 	    t1.ns - h->clock.told_ns < CLOCK_TELL_NS)
 		return 0;
 	h->clock.told_ns = t1.ns;
-	clock_map(&h->clock, t3, &at);
-	f = FACTS_PUSH(c->facts, clocks);
-	if (!f)
-		return -ENOMEM;
-	f->host = host;
-	f->at_ns = t1.ns;
-	f->offset_ns = at.at.ns - t3.ns;
-	f->error_ns = at.err_ns;
-	f->rtt_ns = (t3.ns - t0.ns) - (t2.ns - t1.ns);
-	f->quality = o == CLOCK_STEPPED		? "refused"
-		     : at.err_ns <= CLOCK_GOOD_NS ? "good"
-						  : "poor";
-	return 0;
+	return tell_clock(c, h, t1, t3, (t3.ns - t0.ns) - (t2.ns - t1.ns));
 }
 
 int core_map(const struct core *c, uint32_t host, host_time t, struct fleet_point *ret)
 {
 	struct host *h = roster_find_host(&c->roster, host);
+	int r;
 
 	if (!h) {
-		*ret = (struct fleet_point){ { t.ns }, CLOCK_UNBOUNDED };
+		*ret = (struct fleet_point){ { t.ns }, CLOCK_UNBOUNDED, CLOCK_UNBOUNDED, FLEET_VOID };
 		return 1;
 	}
-	return clock_map(&h->clock, t, ret);
+	r = clock_map(&h->clock, t, ret);
+	if (!clock_decides(ret->status))
+		ret->err_ns = CLOCK_UNBOUNDED;
+	return r;
 }
 
 /* ---- processes ---- */
@@ -768,17 +789,14 @@ void core_stats(const struct core *c, struct core_stats *ret)
 	for (uint32_t i = 0; i < c->roster.n_hosts; i++) {
 		const struct clock *k = &c->roster.hosts[i].clock;
 
-		if (!clock_is_aligned(k)) {
-			ret->n_hosts_unaligned++;
-		} else if (!k->exact) {
-			const struct clock_sample *s =
-				&k->fine[(k->next_fine + CLOCK_N_FINE - 1) % CLOCK_N_FINE];
-			struct clock copy = *k;
-			struct fleet_point at;
+		struct fleet_point at;
 
-			clock_map(&copy, (host_time){ s->t3_ns }, &at);
-			if (at.err_ns > ret->max_clock_error_ns)
-				ret->max_clock_error_ns = at.err_ns;
-		}
+		if (k->exact)
+			continue;
+		if (!clock_is_aligned(k) || clock_map(k, clock_newest(k), &at) != 0 ||
+		    !clock_decides(at.status))
+			ret->n_hosts_unaligned++;
+		else if (at.err_ns > ret->max_clock_error_ns)
+			ret->max_clock_error_ns = at.err_ns;
 	}
 }

@@ -36,7 +36,7 @@ void core_set_facts(struct core *c, struct facts *facts);
 int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns);
 /* What people call it, for sentences and culprits. */
 int core_host_name(struct core *c, uint32_t host, const char *name);
-/* One two-way exchange: t0, t3 host; t1, t2 fleet. */
+/* One two-way exchange: t0, t3 host; t1, t2 fleet. As often as they come. */
 int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fleet_time t2,
 		  host_time t3);
 
@@ -86,8 +86,8 @@ int core_restore_rank_steps(struct core *c, const struct fact_rank_step *v, size
  * replaying from it rebuilds this state. UINT64_MAX = nothing is open. */
 uint64_t core_low_water(const struct core *c);
 
-/* The time line: where is this host instant? status 0, or 1 when the host has
- * never been aligned. */
+/* The time line: where is this host instant? 0, or 1 when the host has never been
+ * aligned. Near a step of its clock the bound is FACT_UNBOUNDED. */
 int core_map(const struct core *c, uint32_t host, host_time t, struct fleet_point *ret);
 
 struct core_stats {
@@ -96,7 +96,7 @@ struct core_stats {
 	uint64_t n_bad_events; /* times, rings or processes that cannot be */
 	uint32_t first_step, last_step; /* last complete one */
 	int64_t max_clock_error_ns;     /* over aligned hosts */
-	uint32_t n_hosts_unaligned;
+	uint32_t n_hosts_unaligned; /* never, or not now */
 };
 void core_stats(const struct core *c, struct core_stats *ret);
 

@@ -116,6 +116,9 @@ struct fact_clock {
 	int64_t offset_ns, error_ns; /* fleet = host RAW + offset */
 	int64_t rtt_ns;
 	const char *quality; /* good, poor, refused */
+	int64_t soft_ns;     /* what the noise says; FACT_NONE where it says nothing */
+	double skew_ppb;     /* ns that offset_ns grows by in a second */
+	const char *status;  /* fleet_status_name() */
 };
 
 struct fact_tile; /* heat.h */

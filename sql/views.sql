@@ -80,7 +80,8 @@ FROM raw_exchange e JOIN raw_host h USING (host_id);
 
 DROP VIEW IF EXISTS clock_quality;
 CREATE VIEW clock_quality AS
-SELECT h.name AS host, c.at_ns, c.offset_ns, c.error_ns AS offset_err_ns, c.rtt_ns, c.quality, h.same_clock
+SELECT h.name AS host, c.at_ns, c.offset_ns, c.error_ns AS offset_err_ns, c.rtt_ns, c.quality, h.same_clock,
+       c.soft_ns AS offset_soft_ns, c.skew_ppb, c.status
 FROM raw_clock c JOIN raw_host h USING (host_id);
 
 DROP VIEW IF EXISTS drop_count;

@@ -1,141 +1,154 @@
 #include "clock.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define BUCKET_SHIFT 27
+struct clock_state {
+	struct beam beam;
+	struct beam_knot knots[CLOCK_N_KNOTS];
+	struct beam_segment segments[CLOCK_N_SEGMENTS];
+};
+
+const char *fleet_status_name(enum fleet_status s)
+{
+	switch (s) {
+	case FLEET_ANCHORED:
+		return "anchored";
+	case FLEET_ONE_SIDED:
+		return "one-sided";
+	case FLEET_COASTING:
+		return "coasting";
+	case FLEET_UNDECIDED:
+		return "undecided";
+	case FLEET_UNANCHORED:
+		return "unanchored";
+	case FLEET_VOID:
+		return "void";
+	}
+	return "void";
+}
 
 void clock_init(struct clock *c, bool exact, int64_t offset_ns)
 {
-	memset(c, 0, sizeof *c);
-	c->exact = exact;
-	c->offset_ns = offset_ns;
-	c->told_ns = INT64_MIN;
+	*c = (struct clock){ .exact = exact, .offset_ns = offset_ns, .told_ns = INT64_MIN };
+}
+
+void clock_fini(struct clock *c)
+{
+	free(c->state);
+	c->state = NULL;
 }
 
 bool clock_is_aligned(const struct clock *c)
 {
-	return c->exact || c->n_fine > 0;
+	return c->exact || (c->state && c->state->beam.n_segments > 0);
 }
 
-static int64_t distance_ns(int64_t a, int64_t b)
+host_time clock_newest(const struct clock *c)
 {
-	return a > b ? a - b : b - a;
+	return (host_time){ c->state->beam.last_ns };
 }
 
-/* Upper bound: offset(t0) <= t1 - t0, lower bound: offset(t3) >= t2 - t3; each
- * moves by the drift with the distance to its own end. The larger distance
- * serves for both. */
-int64_t clock_error_ns(const struct clock_sample *s, host_time t)
+int clock_exchange(struct clock *c, host_time t0, fleet_time t1, fleet_time t2, host_time t3)
 {
-	int64_t d0 = distance_ns(t.ns, s->t0_ns), d3 = distance_ns(t.ns, s->t3_ns);
-
-	if (s->half_ns == CLOCK_UNBOUNDED)
-		return CLOCK_UNBOUNDED;
-	if (s->half_ns < 0) /* exact */
-		return 0;
-	return s->half_ns + (d0 > d3 ? d0 : d3) / CLOCK_DRIFT_DIVISOR + 1;
-}
-
-static bool in_range(int64_t ns)
-{
-	return ns > -CLOCK_MAX_NS && ns < CLOCK_MAX_NS;
-}
-
-static void forget(struct clock *c)
-{
-	c->n_fine = c->next_fine = c->n_coarse = c->next_coarse = c->n_best = 0;
-	c->has_chosen = false;
-}
-
-enum clock_outcome clock_exchange(struct clock *c, host_time t0, fleet_time t1, fleet_time t2,
-				  host_time t3)
-{
-	enum clock_outcome r = CLOCK_OK;
-	struct clock_sample s;
-	int64_t hi_ns, lo_ns;
+	struct clock_state *s = c->state;
 
 	if (c->exact)
 		return CLOCK_OK;
-	if (!in_range(t0.ns) || !in_range(t1.ns) || !in_range(t2.ns) || !in_range(t3.ns) ||
-	    t3.ns < t0.ns || t2.ns < t1.ns || t3.ns - t0.ns < t2.ns - t1.ns) {
-		c->n_refused++;
+	if (!s) {
+		s = calloc(1, sizeof *s);
+		if (!s)
+			return -ENOMEM;
+		beam_init(&s->beam, NULL, s->knots, CLOCK_N_KNOTS, s->segments, CLOCK_N_SEGMENTS);
+		c->state = s;
+	}
+	switch (beam_exchange(&s->beam, t0, t1, t2, t3)) {
+	case BEAM_OK:
+		return CLOCK_OK;
+	case BEAM_REFUSED:
 		return CLOCK_REFUSED;
+	case BEAM_STEPPED:
+		return CLOCK_STEPPED;
 	}
-	hi_ns = t1.ns - t0.ns;
-	lo_ns = t2.ns - t3.ns;
-	s.t0_ns = t0.ns;
-	s.t3_ns = t3.ns;
-	s.offset_ns = lo_ns + (hi_ns - lo_ns) / 2;
-	s.half_ns = (hi_ns - lo_ns + 1) / 2;
-
-	/* Two hard bounds that exclude each other: a clock was set, or the host
-	 * slept. What was known no longer holds. */
-	if (c->n_fine > 0) {
-		host_time mid = { t0.ns + (t3.ns - t0.ns) / 2 };
-		struct clock_sample old = clock_choose(c, mid);
-
-		if (distance_ns(old.offset_ns, s.offset_ns) >
-		    clock_error_ns(&old, mid) + clock_error_ns(&s, mid)) {
-			c->n_contradictions++;
-			forget(c);
-			r = CLOCK_STEPPED;
-		}
-	}
-
-	c->fine[c->next_fine] = s;
-	c->next_fine = (c->next_fine + 1) % CLOCK_N_FINE;
-	if (c->n_fine < CLOCK_N_FINE)
-		c->n_fine++;
-	if (c->n_best == 0 || s.half_ns < c->best.half_ns)
-		c->best = s;
-	if (++c->n_best == CLOCK_COARSE) {
-		c->coarse[c->next_coarse] = c->best;
-		c->next_coarse = (c->next_coarse + 1) % CLOCK_N_COARSE;
-		if (c->n_coarse < CLOCK_N_COARSE)
-			c->n_coarse++;
-		c->n_best = 0;
-	}
-	c->has_chosen = false;
-	return r;
+	return CLOCK_REFUSED;
 }
 
-static void consider(struct clock_sample *best, int64_t *best_ns, const struct clock_sample *v,
-		     size_t n, host_time t)
+static bool in_range(host_time t)
 {
-	for (size_t i = 0; i < n; i++) {
-		int64_t e = clock_error_ns(&v[i], t);
+	return t.ns > -CLOCK_MAX_NS && t.ns < CLOCK_MAX_NS;
+}
 
-		if (e < *best_ns) {
-			*best_ns = e;
-			*best = v[i];
-		}
+struct clock_line clock_choose(const struct clock *c, host_time t)
+{
+	struct beam_point p;
+
+	if (c->exact || !clock_is_aligned(c) || !in_range(t))
+		return (struct clock_line){ t.ns, c->offset_ns, 0 };
+	beam_place(&c->state->beam, t, &p);
+	/* A rate that no clock has would turn the order around. */
+	return (struct clock_line){ t.ns, p.theta0_ns + llround(p.theta),
+				    fmin(fmax(p.rate * 1e-9, -1e-3), 1e-3) };
+}
+
+static int64_t whole(double ns)
+{
+	return ns < 0x1p61 ? (int64_t)ceil(ns) : CLOCK_UNBOUNDED;
+}
+
+void clock_place(const struct clock *c, const struct clock_line *l, host_time t,
+		 struct fleet_point *ret)
+{
+	struct beam_point p;
+	double off;
+
+	if (c->exact && in_range(t)) {
+		*ret = (struct fleet_point){ { t.ns + c->offset_ns }, 0, 0, FLEET_ANCHORED };
+		return;
+	}
+	*ret = (struct fleet_point){ { t.ns }, CLOCK_UNBOUNDED, CLOCK_UNBOUNDED, FLEET_VOID };
+	if (!in_range(t))
+		return;
+	ret->at.ns = t.ns + l->offset_ns + llround(l->rate * (double)(t.ns - l->at_ns));
+	if (clock_is_aligned(c)) {
+		beam_place(&c->state->beam, t, &p);
+		off = (double)(ret->at.ns - t.ns - p.theta0_ns);
+		/* The bounds are within a nanosecond: so are the stamps. */
+		ret->err_ns = whole(fmax(p.hi - off, off - p.lo));
+		ret->soft_ns = whole(p.soft + fabs(p.theta - off));
+		if (ret->soft_ns > ret->err_ns)
+			ret->soft_ns = ret->err_ns;
+		ret->status = p.status;
 	}
 }
 
-struct clock_sample clock_choose(struct clock *c, host_time t)
+void clock_view(const struct clock *c, host_time t, struct clock_view *ret)
 {
-	int64_t bucket = t.ns >> BUCKET_SHIFT, best_ns = INT64_MAX;
-	host_time mid = { (int64_t)((uint64_t)bucket << BUCKET_SHIFT) + (1 << (BUCKET_SHIFT - 1)) };
+	struct beam_point p;
 
-	if (c->exact)
-		return (struct clock_sample){ t.ns, t.ns, c->offset_ns, -1 };
-	if (c->n_fine == 0)
-		return (struct clock_sample){ t.ns, t.ns, c->offset_ns, CLOCK_UNBOUNDED };
-	if (c->has_chosen && c->chosen_bucket == bucket)
-		return c->chosen;
-
-	consider(&c->chosen, &best_ns, c->fine, c->n_fine, mid);
-	consider(&c->chosen, &best_ns, c->coarse, c->n_coarse, mid);
-	c->chosen_bucket = bucket;
-	c->has_chosen = true;
-	return c->chosen;
+	*ret = (struct clock_view){ c->offset_ns, -CLOCK_UNBOUNDED, CLOCK_UNBOUNDED, CLOCK_UNBOUNDED,
+				    0, INFINITY, FLEET_VOID };
+	if (c->exact) {
+		*ret = (struct clock_view){ c->offset_ns, c->offset_ns, c->offset_ns, 0, 0, 0,
+					    FLEET_ANCHORED };
+	} else if (clock_is_aligned(c) && in_range(t)) {
+		beam_place(&c->state->beam, t, &p);
+		ret->offset_ns = p.theta0_ns + llround(p.theta);
+		if (p.hi < 0x1p61)
+			ret->hi_ns = p.theta0_ns + (int64_t)ceil(p.hi);
+		if (p.lo > -0x1p61)
+			ret->lo_ns = p.theta0_ns + (int64_t)floor(p.lo);
+		ret->soft_ns = whole(p.soft);
+		ret->rate = p.rate * 1e-9;
+		ret->rate_bound = p.rate_bound * 1e-9;
+		ret->status = p.status;
+	}
 }
 
-int clock_map(struct clock *c, host_time t, struct fleet_point *ret)
+int clock_map(const struct clock *c, host_time t, struct fleet_point *ret)
 {
-	struct clock_sample s = clock_choose(c, t);
+	struct clock_line l = clock_choose(c, t);
 
-	ret->at.ns = t.ns + s.offset_ns;
-	ret->err_ns = clock_error_ns(&s, t);
-	return s.half_ns == CLOCK_UNBOUNDED;
+	clock_place(c, &l, t, ret);
+	return !clock_is_aligned(c);
 }

@@ -1,61 +1,70 @@
 /* clock.h - where does an instant of one host lie on the fleet's time line?
  *
- * First version: each two-way exchange bounds the offset (fleet - host) from
- * both sides, without any belief about symmetry: the request arrived after it
- * was sent, the answer was sent before it arrived. An instant is placed by the
- * exchange whose bound is the narrowest there: half its round trip, grown by
- * 200 ppm for each nanosecond of distance. The bound is hard as long as the two
- * clocks' rates differ by less than that.
+ * The live side of the estimator (beam.h): exchanges in, instants out, each with
+ * both errors and a word for how it came by its place. Instants that are compared
+ * are placed by one line a host, so that their order is that of the host's own
+ * clock whatever is learned in between.
  */
 #pragma once
 
-#include "fleet.h"
+#include "beam.h"
 
-#include <stdbool.h>
+#include <errno.h>
 
-#define CLOCK_N_FINE 32    /* the newest exchanges, all of them */
-#define CLOCK_N_COARSE 224 /* then the best of every CLOCK_COARSE: 7 minutes at 4 Hz */
-#define CLOCK_COARSE 8
-#define CLOCK_DRIFT_DIVISOR 5000 /* 200 ppm */
+#define CLOCK_N_KNOTS 256 /* seconds that an instant may come late */
+#define CLOCK_N_SEGMENTS 16
 #define CLOCK_MAX_NS (INT64_C(1) << 61) /* larger instants are nobody's; sums stay in range */
 #define CLOCK_UNBOUNDED INT64_MAX
 #define CLOCK_GOOD_NS 1000000 /* quality "good" up to here */
 
-/* offset_ns = fleet - host, true within ±half_ns somewhere in [t0, t3]. */
-struct clock_sample {
-	int64_t t0_ns, t3_ns, offset_ns, half_ns;
-};
-
 struct clock {
-	bool exact; /* the collector's own clock */
+	bool exact;	   /* the collector's own clock */
 	int64_t offset_ns; /* exact, or only a hint */
-	struct clock_sample fine[CLOCK_N_FINE], coarse[CLOCK_N_COARSE], best;
-	unsigned n_fine, next_fine, n_coarse, next_coarse, n_best;
 	int64_t told_ns;
-	uint64_t n_refused, n_contradictions;
-
-	/* the choice for one eighth of a second of host time */
-	int64_t chosen_bucket;
-	struct clock_sample chosen;
-	bool has_chosen;
+	struct clock_state *state; /* NULL until the first exchange */
 };
 
 enum clock_outcome {
 	CLOCK_OK = 0,
-	CLOCK_REFUSED, /* times that run backwards or are out of range */
-	CLOCK_STEPPED, /* contradicts what was known: the old samples are dropped */
+	CLOCK_REFUSED, /* times that cannot be */
+	CLOCK_STEPPED, /* the clock is not where it was: the time around is undecided */
 };
 
 void clock_init(struct clock *c, bool exact, int64_t offset_ns);
-enum clock_outcome clock_exchange(struct clock *c, host_time t0, fleet_time t1, fleet_time t2,
-				  host_time t3);
+void clock_fini(struct clock *c);
+/* An enum clock_outcome or -ENOMEM. */
+int clock_exchange(struct clock *c, host_time t0, fleet_time t1, fleet_time t2, host_time t3);
 bool clock_is_aligned(const struct clock *c);
+/* The newest instant that an exchange told of; only when aligned by exchanges. */
+host_time clock_newest(const struct clock *c);
 
-/* Which offset to use around t: constant for calls with near instants, so that
- * the order of events on one host never turns around. */
-struct clock_sample clock_choose(struct clock *c, host_time t);
-/* The bound of t under that choice. */
-int64_t clock_error_ns(const struct clock_sample *s, host_time t);
+/* fleet = host + offset_ns + rate * (host - at_ns): never falls while the host's time rises. */
+struct clock_line {
+	int64_t at_ns, offset_ns;
+	double rate;
+};
 
-/* 0, or 1 when never aligned: then ret is placed by the hint and unbounded. */
-int clock_map(struct clock *c, host_time t, struct fleet_point *ret);
+/* A line that is good around t. */
+struct clock_line clock_choose(const struct clock *c, host_time t);
+/* Where t lies by that line, and the errors of it. */
+void clock_place(const struct clock *c, const struct clock_line *l, host_time t,
+		 struct fleet_point *ret);
+
+/* What else is known around t, for those who combine it. */
+struct clock_view {
+	int64_t offset_ns, lo_ns, hi_ns; /* of the offset; lo and hi hard, ± CLOCK_UNBOUNDED */
+	int64_t soft_ns;
+	double rate, rate_bound; /* ns per ns: of the offset, and how far the true one may be */
+	enum fleet_status status;
+};
+void clock_view(const struct clock *c, host_time t, struct clock_view *ret);
+
+/* clock_choose() and clock_place() at once. 0, or 1 when never aligned: then ret is
+ * placed by the hint and unbounded. */
+int clock_map(const struct clock *c, host_time t, struct fleet_point *ret);
+
+/* May a comparison rest on the bound? Near a step nobody knows which side holds. */
+static inline bool clock_decides(enum fleet_status s)
+{
+	return s != FLEET_UNDECIDED && s != FLEET_VOID;
+}

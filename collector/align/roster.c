@@ -11,8 +11,10 @@ void roster_fini(struct roster *r)
 	}
 	for (uint32_t i = 0; i < r->n_texts; i++)
 		free(r->texts[i]);
-	for (uint32_t i = 0; i < r->n_hosts; i++)
+	for (uint32_t i = 0; i < r->n_hosts; i++) {
 		free(r->hosts[i].name);
+		clock_fini(&r->hosts[i].clock);
+	}
 	free(r->hosts);
 	free(r->procs);
 	free(r->texts);
@@ -189,13 +191,19 @@ struct fleet_point roster_place(struct roster *r, const struct proc *p, int64_t 
 	host_time t = { host_ns };
 	struct fleet_point ret;
 
+	if (h->clock.exact)
+		return (struct fleet_point){ { host_ns + h->clock.offset_ns }, p->tick_error_ns,
+					     p->tick_error_ns, FLEET_ANCHORED };
 	if (h->placed_epoch != r->epoch) {
 		h->placed = clock_choose(&h->clock, t);
 		h->placed_epoch = r->epoch;
 	}
-	ret.at.ns = host_ns + h->placed.offset_ns;
-	ret.err_ns = clock_error_ns(&h->placed, t);
+	clock_place(&h->clock, &h->placed, t, &ret);
+	if (!clock_decides(ret.status))
+		ret.err_ns = CLOCK_UNBOUNDED;
 	if (ret.err_ns != CLOCK_UNBOUNDED)
 		ret.err_ns += p->tick_error_ns;
+	if (ret.soft_ns != CLOCK_UNBOUNDED)
+		ret.soft_ns += p->tick_error_ns;
 	return ret;
 }

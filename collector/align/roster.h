@@ -15,9 +15,9 @@ struct host {
 	uint32_t id;
 	char *name; /* NULL until told */
 	struct clock clock;
-	/* One offset for all instants of this host in one comparison. */
+	/* One line for all instants of this host in one comparison. */
 	uint64_t placed_epoch;
-	struct clock_sample placed;
+	struct clock_line placed;
 };
 
 /* What is open on one thread of a process. */
@@ -86,12 +86,12 @@ struct proc *roster_find_proc(const struct roster *r, uint32_t id);
 struct ring *roster_ring(struct proc *p, uint32_t ring);
 int roster_name(struct roster *r, struct proc *p, uint32_t id, const char *text, size_t n_text);
 
-/* All instants placed between two calls of roster_compare() use one offset a
+/* All instants placed between two calls of roster_compare() use one line a
  * host: their order on a host is that of the host's own clock. */
 static inline void roster_compare(struct roster *r)
 {
 	r->epoch++;
 }
-/* The error includes the process's tick conversion; CLOCK_UNBOUNDED when the
- * host was never aligned. */
+/* The errors include the process's tick conversion; CLOCK_UNBOUNDED when the host
+ * was never aligned, and near a step of its clock: nothing certain rests on it. */
 struct fleet_point roster_place(struct roster *r, const struct proc *p, int64_t host_ns);

@@ -499,6 +499,9 @@ static int write_clock(struct store *s, const struct fact_clock *v)
 	bind_int(&b, v->error_ns);
 	bind_int(&b, v->rtt_ns);
 	bind_text(&b, v->quality);
+	bind_ns(&b, v->soft_ns);
+	bind_real(&b, v->skew_ppb);
+	bind_text(&b, v->status);
 	return run(s, &b);
 }
 

@@ -1,5 +1,5 @@
 -- The newest estimate of each host; a host that was never aligned has nulls.
-SELECT h.name AS host, c.offset_ns, c.error_ns, c.rtt_ns, c.quality, h.same_clock AS "same_clock:bool"
+SELECT h.name AS host, c.offset_ns, c.error_ns, c.rtt_ns, c.quality, c.soft_ns, c.skew_ppb, c.status, h.same_clock AS "same_clock:bool"
 FROM raw_host h
 LEFT JOIN raw_clock c ON c.host_id = h.host_id
   AND c.at_ns = (SELECT max(at_ns) FROM raw_clock WHERE host_id = h.host_id)

@@ -35,7 +35,7 @@ def create(path, world=WORLD, seen=WORLD, steps=20, lost=0, wal=False, still=0):
     put(db, "raw_host", host_id=1, name="hosta", boot_id="b", time_ns_inode=1, same_clock=1)
     put(db, "raw_host", host_id=2, name="hostb", boot_id="c", time_ns_inode=1, same_clock=0)
     put(db, "raw_clock", host_id=2, at_ns=end, offset_ns=START_NS + 77, error_ns=25_000, rtt_ns=50_000,
-        quality="good")
+        quality="good", soft_ns=400, skew_ppb=-1234.5, status="anchored")
     put(db, "raw_agent", agent=1, agent_id=b"a" * 16, host_id=1, version="0.1.0")
     for rank in range(seen):
         put(db, "raw_process", process_id=rank + 1, host_id=1 + rank % 2, agent=1, unique_id=rank, pid=100 + rank,

@@ -134,7 +134,7 @@ static void two_hosts_decide_only_with_disjoint_intervals(void **state)
 			core_name(b.core, r, 1, "g", 1);
 		}
 		call(&b, 0, 1, 0, 20000, 900000);
-		call(&b, 1, 1, 0, 20000 + gap * 1000 + 4, 900000);
+		call(&b, 1, 1, 0, 20000 + gap * 1000, 900000);
 		assert_int_equal(get(&b, 0, 0)->decided, gap > 10);
 		stop(&b);
 	}

@@ -120,7 +120,7 @@ static struct store_job *full_job(void)
 		.sentence = "Rank 1 is slow.", .evidence_json = "[]", .rules_out_json = "[]",
 		.coverage_json = "{}", .first_step = 3, .last_step = EVENT_STEP_UNKNOWN
 	};
-	*FACTS_PUSH(f, clocks) = (struct fact_clock){ 0, 1, 77, 5, 9, "good" };
+	*FACTS_PUSH(f, clocks) = (struct fact_clock){ 0, 1, 77, 5, 9, "good", 3, 1.5, "anchored" };
 	*JOB_PUSH(j, core_state) = 0xab;
 	j->low_water = 1;
 	return j;
@@ -388,7 +388,7 @@ static void test_a_file_made_and_never_filled_is_brought_up_to_date(void **state
 	query("PRAGMA application_id = 1397509681"); /* then the collector was killed */
 	s = open_new();
 	store_close(s);
-	assert_int_equal(query("PRAGMA user_version"), 1);
+	assert_int_equal(query("PRAGMA user_version"), 2);
 	assert_int_equal(query("SELECT count(*) FROM run"), 0);
 }
 
@@ -424,7 +424,7 @@ static void test_a_newer_schema_is_refused(void **state)
 
 	(void)state;
 	store_close(s);
-	query("PRAGMA user_version = 2");
+	query("PRAGMA user_version = 3");
 	expect_outcome(STORE_NEWER, "newer");
 	assert_int_equal(store_open_reader(&db, path), STORE_NEWER);
 }
