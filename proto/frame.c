@@ -152,6 +152,12 @@ static void put_heartbeat(struct packer *p, const struct frame_heartbeat *h)
 	key_u64(p, "sd", h->n_spool_dropped);
 	key_u64(p, "cpu", h->cpu_ns);
 	key_u64(p, "rss", h->rss_bytes);
+	put_str(p, "pb");
+	put_array(p, 4);
+	put_u64(p, h->probing.state);
+	put_u64(p, h->probing.n_sent);
+	put_u64(p, h->probing.n_answered);
+	put_u64(p, h->probing.n_refused);
 	put_str(p, "fl");
 	put_array(p, h->n_inflight);
 	for (uint32_t i = 0; i < h->n_inflight; i++) {
@@ -167,6 +173,22 @@ static void put_heartbeat(struct packer *p, const struct frame_heartbeat *h)
 		put_u64(p, f->op);
 		put_i64(p, f->since_ns);
 		put_i64(p, f->last_event_ns);
+	}
+}
+
+static void put_snapshots(struct packer *p, const struct frame_snapshot *v, uint32_t n)
+{
+	put_str(p, "sn");
+	put_array(p, n);
+	for (uint32_t i = 0; i < n; i++) {
+		put_array(p, 7);
+		put_i64(p, v[i].raw_ns);
+		put_i64(p, v[i].mono_ns);
+		put_i64(p, v[i].real_ns);
+		put_i64(p, v[i].boot_ns);
+		put_u64(p, v[i].half_ns);
+		put_u64(p, v[i].tick_source);
+		put_u64(p, v[i].tick);
 	}
 }
 
@@ -214,6 +236,7 @@ static void put_batch(struct packer *p, const struct frame_batch *b)
 		put_str(p, b->gauges[i].name);
 		check(p, msgpack_pack_double(&p->pk, b->gauges[i].value));
 	}
+	put_snapshots(p, b->snapshots, b->n_snapshots);
 }
 
 /* Entries of the map beyond "t" and "v". */
@@ -221,11 +244,11 @@ static size_t n_keys(enum frame_type t)
 {
 	switch (t) {
 	case FRAME_HELLO:
-		return 10;
 	case FRAME_HEARTBEAT:
 	case FRAME_BATCH:
-		return 9;
+		return 10;
 	case FRAME_WELCOME:
+		return 7;
 	case FRAME_BEAT:
 		return 5;
 	case FRAME_ACK:
@@ -262,6 +285,9 @@ int frame_pack(struct frame_buf *b, const struct frame *f)
 		key_str(&p, "run", f->welcome.run_id);
 		key_str(&p, "ver", f->welcome.version);
 		key_str(&p, "no", f->welcome.notice);
+		key_u64(&p, "up", f->welcome.probe_port);
+		put_str(&p, "us");
+		put_bin(&p, f->welcome.probe_secret, sizeof f->welcome.probe_secret);
 		break;
 	case FRAME_BEAT:
 		key_i64(&p, "t1", f->beat.t1_ns);
@@ -295,7 +321,8 @@ struct reader {
 	bool bad, no_memory;
 };
 
-static const msgpack_object *find(struct reader *r, const char *key)
+/* NULL: the sender is of a release that did not have it. */
+static const msgpack_object *find_newer(struct reader *r, const char *key)
 {
 	size_t n = strlen(key);
 
@@ -306,8 +333,15 @@ static const msgpack_object *find(struct reader *r, const char *key)
 		    memcmp(kv->key.via.str.ptr, key, n) == 0)
 			return &kv->val;
 	}
-	r->bad = true;
 	return NULL;
+}
+
+static const msgpack_object *find(struct reader *r, const char *key)
+{
+	const msgpack_object *o = find_newer(r, key);
+
+	r->bad |= !o;
+	return o;
 }
 
 static uint64_t as_u64(struct reader *r, const msgpack_object *o, uint64_t max)
@@ -470,6 +504,18 @@ static void get_hello(struct reader *r, struct frame_hello *h)
 	h->procs = get_procs(r, &h->n_procs);
 }
 
+static void get_probing(struct reader *r, struct frame_probing_state *v)
+{
+	const msgpack_object *o = find_newer(r, "pb"), *f = o ? fields(r, o, 4) : NULL;
+
+	if (!f)
+		return;
+	v->state = as_u32(r, f);
+	v->n_sent = as_u64(r, f + 1, INT64_MAX);
+	v->n_answered = as_u64(r, f + 2, INT64_MAX);
+	v->n_refused = as_u64(r, f + 3, INT64_MAX);
+}
+
 static void get_heartbeat(struct reader *r, struct frame_heartbeat *h)
 {
 	const msgpack_object *x, *list;
@@ -490,6 +536,7 @@ static void get_heartbeat(struct reader *r, struct frame_heartbeat *h)
 	h->n_spool_dropped = as_u64(r, find(r, "sd"), INT64_MAX);
 	h->cpu_ns = as_u64(r, find(r, "cpu"), INT64_MAX);
 	h->rss_bytes = as_u64(r, find(r, "rss"), INT64_MAX);
+	get_probing(r, &h->probing);
 
 	list = as_list(r, "fl", FRAME_MAX_PROCS, &h->n_inflight);
 	h->inflight = v = room(r, h->n_inflight, sizeof *v);
@@ -593,6 +640,32 @@ static void get_gauges(struct reader *r, struct frame_batch *b)
 	}
 }
 
+static void get_snapshots(struct reader *r, struct frame_batch *b)
+{
+	const msgpack_object *list;
+	struct frame_snapshot *v;
+
+	if (!find_newer(r, "sn"))
+		return;
+	list = as_list(r, "sn", WIRE_MAX_ELEMENTS, &b->n_snapshots);
+	b->snapshots = v = room(r, b->n_snapshots, sizeof *v);
+	for (uint32_t i = 0; sound(r) && i < b->n_snapshots; i++) {
+		const msgpack_object *f = fields(r, &list[i], 7);
+
+		if (!f)
+			break;
+		v[i] = (struct frame_snapshot){
+			.raw_ns = as_i64(r, f),
+			.mono_ns = as_i64(r, f + 1),
+			.real_ns = as_i64(r, f + 2),
+			.boot_ns = as_i64(r, f + 3),
+			.half_ns = as_u32(r, f + 4),
+			.tick_source = as_u32(r, f + 5),
+			.tick = as_u64(r, f + 6, UINT64_MAX),
+		};
+	}
+}
+
 static void get_batch(struct reader *r, struct frame_batch *b)
 {
 	b->stream = as_u64(r, find(r, "st"), UINT64_MAX);
@@ -604,6 +677,21 @@ static void get_batch(struct reader *r, struct frame_batch *b)
 	get_chunks(r, b);
 	get_texts(r, b);
 	get_gauges(r, b);
+	get_snapshots(r, b);
+}
+
+/* A release without clock probes says neither. */
+static void get_probe_place(struct reader *r, struct frame_welcome *w)
+{
+	const msgpack_object *port = find_newer(r, "up"), *secret = find_newer(r, "us");
+
+	if (!port || !secret)
+		return;
+	w->probe_port = (uint32_t)as_u64(r, port, UINT16_MAX);
+	if (secret->type != MSGPACK_OBJECT_BIN || secret->via.bin.size != FRAME_SECRET_BYTES)
+		r->bad = true;
+	else
+		memcpy(w->probe_secret, secret->via.bin.ptr, FRAME_SECRET_BYTES);
 }
 
 static bool get_body(struct reader *r, struct frame *f)
@@ -626,6 +714,7 @@ static bool get_body(struct reader *r, struct frame *f)
 			.version = as_str(r, find(r, "ver"), FRAME_MAX_ID),
 			.notice = as_str(r, find(r, "no"), 1024),
 		};
+		get_probe_place(r, &f->welcome);
 		return true;
 	case FRAME_BEAT:
 		f->beat = (struct frame_beat){

@@ -11,6 +11,7 @@
  * every put of a batch that is not full from failing halfway. */
 #define ARENA_BYTES (FRAME_BATCH_BYTES + CHUNK_MAX_BYTES(CHUNK_EVENTS) + SHM_MAX_TEXT)
 #define PROC_BYTES (18 * 6)
+#define SNAPSHOT_BYTES (5 * 9 + 6)
 
 int batch_init(struct batch *b)
 {
@@ -40,12 +41,12 @@ void batch_clear(struct batch *b)
 {
 	b->n_arena = b->n_bytes = 0;
 	b->n_events = 0;
-	b->n_procs = b->n_names = b->n_chunks = b->n_texts = b->n_gauges = 0;
+	b->n_procs = b->n_names = b->n_chunks = b->n_texts = b->n_gauges = b->n_snapshots = 0;
 }
 
 bool batch_empty(const struct batch *b)
 {
-	return b->n_procs + b->n_names + b->n_chunks + b->n_texts + b->n_gauges == 0;
+	return b->n_procs + b->n_names + b->n_chunks + b->n_texts + b->n_gauges + b->n_snapshots == 0;
 }
 
 bool batch_full(const struct batch *b)
@@ -138,6 +139,15 @@ bool batch_add_proc(struct batch *b, const struct frame_proc *p)
 	return true;
 }
 
+bool batch_add_snapshot(struct batch *b, const struct frame_snapshot *v)
+{
+	if (b->n_snapshots == BATCH_MAX_SNAPSHOTS || batch_full(b))
+		return false;
+	b->n_bytes += SNAPSHOT_BYTES;
+	b->snapshots[b->n_snapshots++] = *v;
+	return true;
+}
+
 struct frame batch_frame(const struct batch *b)
 {
 	return (struct frame){
@@ -148,11 +158,13 @@ struct frame batch_frame(const struct batch *b)
 			.n_chunks = b->n_chunks,
 			.n_texts = b->n_texts,
 			.n_gauges = b->n_gauges,
+			.n_snapshots = b->n_snapshots,
 			.procs = b->procs,
 			.names = b->names,
 			.chunks = b->chunks,
 			.texts = b->texts,
 			.gauges = b->gauges,
+			.snapshots = b->snapshots,
 		},
 	};
 }

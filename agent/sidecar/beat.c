@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #define BEAT_NS INT64_C(250000000)
@@ -108,6 +109,10 @@ static void ask_heartbeat(struct agent *a)
 	spool_stats(a->ship.spool, &st);
 	f.heartbeat.n_spooled_bytes = st.kept_bytes;
 	f.heartbeat.n_spool_dropped = st.n_given_up;
+	f.heartbeat.probing = (struct frame_probing_state){
+		.state = a->pinger.state, .n_sent = a->pinger.n_sent,
+		.n_answered = a->pinger.n_answered, .n_refused = a->pinger.n_refused,
+	};
 	f.heartbeat.cpu_ns = (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	f.heartbeat.real_ns = clock_ns(CLOCK_REALTIME);
 	f.heartbeat.t0_ns = raw_now(); /* last: the exchange begins here */
@@ -158,6 +163,16 @@ static void take_notice(struct agent *a, const char *notice)
 		say("the collector says: %s", a->beat.notice);
 }
 
+/* Clock probes go to whom the control channel found under the name we were given. */
+static void aim_probes(struct agent *a, const struct frame_welcome *w)
+{
+	struct sockaddr_storage peer;
+	bool has_peer = link_peer(a->link, &peer);
+
+	pinger_aim(&a->pinger, has_peer ? &peer : NULL, w->probe_port, w->stream, a->opt.token,
+		   w->probe_secret);
+}
+
 /* A collector that has not met us before may lack what an earlier one has: tell
  * names and processes again. They are few. */
 static void take_welcome(struct agent *a, const struct frame_welcome *w)
@@ -178,6 +193,7 @@ static void take_welcome(struct agent *a, const struct frame_welcome *w)
 		    w->run_id[0] ? w->run_id : "(unnamed)", a->opt.collector, w->version);
 	take_level(a, w->level);
 	take_notice(a, w->notice);
+	aim_probes(a, w);
 	a->beat.ever_answered = true;
 }
 

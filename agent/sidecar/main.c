@@ -132,6 +132,19 @@ static void sample_process(struct agent *a, struct guest *g, int64_t now_ns)
 	procfs_sample_process(a->procfs, g->pid, &g->seen, now_ns, on_gauge, &to);
 }
 
+/* The counter that processes of this host record by belongs to it, if it is known. */
+static void snap(struct agent *a)
+{
+	uint32_t source = FRAME_NO_TICK;
+	struct frame_snapshot s;
+
+	for (uint32_t i = 0; i < FRAME_MAX_PROCS && source == FRAME_NO_TICK; i++)
+		if (a->guests[i] && a->guests[i]->lay.tick_source != SHM_TICK_RAW)
+			source = (uint32_t)a->guests[i]->lay.tick_source;
+	s = clock_snapshot(source);
+	(void)batch_add_snapshot(&a->batch, &s); /* full: another comes in a second */
+}
+
 static void sample(struct agent *a, int64_t now_ns)
 {
 	struct gauge_to to = { &a->batch, FRAME_HOST_PROC, now_ns };
@@ -139,6 +152,7 @@ static void sample(struct agent *a, int64_t now_ns)
 
 	if (batch_full(&a->batch))
 		seal(a, now_ns);
+	snap(a);
 	procfs_sample_host(a->procfs, now_ns, on_gauge, &to);
 	for (uint32_t i = 0; i < FRAME_MAX_PROCS; i++) {
 		struct guest *g = a->guests[i];
@@ -390,6 +404,9 @@ static int who_am_i(struct agent *a)
 	}
 	if (stat("/proc/self/ns/time", &st) == 0)
 		a->time_ns_inode = st.st_ino;
+	if (clock_is_bent()) /* a clock of its own, whatever machine it runs on */
+		snprintf(a->boot_id, sizeof a->boot_id, "test clock %lld",
+			 (long long)clock_bend(0));
 	return 0;
 }
 
@@ -511,13 +528,14 @@ static void on_signal(struct loop *l, int64_t now_ns)
 /* Until the next thing is due, an answer, a signal, or the end of a process. */
 static void sleep_until(struct loop *l, int64_t due_ns, int64_t now_ns)
 {
-	static struct pollfd fds[2 + FRAME_MAX_PROCS];
+	static struct pollfd fds[3 + FRAME_MAX_PROCS];
 	struct agent *a = l->a;
 	struct timespec ts = { 0 };
-	nfds_t n = 2;
+	nfds_t n = 3;
 
 	fds[0] = (struct pollfd){ .fd = link_fd(a->link), .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = l->sigfd, .events = POLLIN };
+	fds[2] = (struct pollfd){ .fd = a->pinger.fd, .events = POLLIN };
 	for (uint32_t i = 0; i < FRAME_MAX_PROCS; i++)
 		if (a->guests[i] && a->guests[i]->pidfd >= 0 &&
 		    a->guests[i]->facts.state == PROC_ALIVE)
@@ -532,7 +550,9 @@ static void sleep_until(struct loop *l, int64_t due_ns, int64_t now_ns)
 		take_answers(a);
 	if (fds[1].revents)
 		on_signal(l, raw_now());
-	for (nfds_t i = 2; i < n; i++)
+	if (fds[2].revents)
+		pinger_receive(&a->pinger);
+	for (nfds_t i = 3; i < n; i++)
 		if (fds[i].revents)
 			l->drain_due_ns = l->seal_due_ns = 0;
 }
@@ -547,7 +567,7 @@ static int run(struct loop *l)
 	struct agent *a = l->a;
 
 	for (;;) {
-		int64_t now_ns = raw_now(), due_ns;
+		int64_t now_ns = raw_now(), due_ns, probe_in_ns;
 		int r;
 
 		if (now_ns >= l->scan_due_ns && l->leave_by_ns == 0) {
@@ -571,6 +591,7 @@ static int run(struct loop *l)
 		if (a->ship.spool && now_ns >= l->drain_due_ns)
 			drain_round(l, now_ns);
 		beat_tick(a, now_ns);
+		pinger_tick(&a->pinger);
 		if (a->ship.spool)
 			ship_pump(&a->ship, now_ns);
 		r = ends(l, now_ns);
@@ -582,7 +603,11 @@ static int run(struct loop *l)
 			due_ns = earliest(due_ns, a->ship.hold_until_ns);
 		if (l->leave_by_ns != 0)
 			due_ns = earliest(l->drain_due_ns, now_ns + 10 * MS);
-		sleep_until(l, due_ns, raw_now());
+		now_ns = raw_now();
+		probe_in_ns = pinger_due_in_ns(&a->pinger);
+		if (probe_in_ns < due_ns - now_ns)
+			due_ns = now_ns + probe_in_ns;
+		sleep_until(l, due_ns, now_ns);
 	}
 }
 
@@ -594,6 +619,7 @@ int main(int argc, char **argv)
 	sigset_t set;
 	int r;
 
+	pinger_init(&a.pinger);
 	options_parse(&a.opt, argc, argv);
 	say_quiet(a.opt.quiet);
 	if (frame_data_url(a.opt.collector, data_url, sizeof data_url) != 0) {
