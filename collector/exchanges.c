@@ -21,6 +21,7 @@
 #define WISH_NORMAL 12
 #define WISH_CALM 2
 #define GOOD_NS 1000000
+#define RATE_OVER_NS (8 * SECOND_NS)
 
 /* --- rows ---------------------------------------------------------------- */
 
@@ -54,24 +55,41 @@ void ingest_close_seconds(struct ingest *g, int64_t before_raw_ns)
 			close_second(g, &g->peers.hosts[i]);
 }
 
-/* Against where the clock is believed to be, lest its drift within a second decide. */
+/* Where the clock is believed to be, held for a second: its drift within it must not
+ * decide, nor what is learned meanwhile. */
+static void open_second(struct ingest *g, struct host *h, const struct row_exchange *x,
+			int64_t now_raw_ns)
+{
+	struct host_second *s = &h->second;
+	struct fleet_point now, before;
+
+	ingest_place(g, h->id, x->t0_ns, &now);
+	ingest_place(g, h->id, x->t0_ns - RATE_OVER_NS, &before);
+	*s = (struct host_second){ .open = true, .number = x->t0_ns / SECOND_NS,
+				   .since_raw_ns = now_raw_ns, .t0_ns = x->t0_ns,
+				   .offset_ns = now.at.ns - x->t0_ns, .there_ns = INT64_MAX,
+				   .back_ns = INT64_MAX };
+	if (now.err_ns < GOOD_NS && before.err_ns < GOOD_NS)
+		s->rate = (double)(now.at.ns - before.at.ns - RATE_OVER_NS) / (double)RATE_OVER_NS;
+}
+
+static int64_t offset_at(const struct host_second *s, int64_t host_ns)
+{
+	return s->offset_ns + (int64_t)((double)(host_ns - s->t0_ns) * s->rate);
+}
+
 static void keep_best(struct ingest *g, struct host *h, const struct row_exchange *x,
 		      int64_t now_raw_ns)
 {
 	struct host_second *s = &h->second;
-	struct fleet_point at0, at3;
 	int64_t there_ns, back_ns;
 
 	if (s->open && s->number != x->t0_ns / SECOND_NS)
 		close_second(g, h);
-	ingest_place(g, h->id, x->t0_ns, &at0);
-	ingest_place(g, h->id, x->t3_ns, &at3);
-	there_ns = x->t1_ns - at0.at.ns;
-	back_ns = at3.at.ns - x->t2_ns;
 	if (!s->open)
-		*s = (struct host_second){ .number = x->t0_ns / SECOND_NS, .since_raw_ns = now_raw_ns,
-					   .there_ns = INT64_MAX, .back_ns = INT64_MAX };
-	s->open = true;
+		open_second(g, h, x, now_raw_ns);
+	there_ns = x->t1_ns - x->t0_ns - offset_at(s, x->t0_ns);
+	back_ns = x->t3_ns + offset_at(s, x->t3_ns) - x->t2_ns;
 	if (there_ns < s->there_ns) {
 		s->there = *x;
 		s->there_ns = there_ns;

@@ -26,7 +26,9 @@ struct host_second {
 	bool open;
 	int64_t number, since_raw_ns;
 	struct row_exchange there, back;
-	int64_t there_ns, back_ns; /* how long, against the clock as believed */
+	int64_t t0_ns, offset_ns; /* the clock as believed when it opened: fleet - host, */
+	double rate;		  /* and how that changes */
+	int64_t there_ns, back_ns; /* how long, against that */
 };
 
 struct host {
