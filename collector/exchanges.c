@@ -175,6 +175,11 @@ static const char *why_not(const struct ingest *g, const struct agent *a, int64_
 	return "answers to clock probes do not get back, or their times cannot be used";
 }
 
+bool ingest_goes_by_stream(const struct host *h, int64_t now_raw_ns)
+{
+	return !h->same_clock && h->told_path_raw_ns != 0 && !probes_work(h, now_raw_ns);
+}
+
 void ingest_tell_path(struct ingest *g, const struct agent *a, int64_t now_raw_ns)
 {
 	struct host *h = &g->peers.hosts[a->host];

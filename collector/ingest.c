@@ -310,6 +310,8 @@ void ingest_status(const struct ingest *g, int64_t now_raw_ns, struct ingest_sta
 		.n_drops = g->n_gap + g->n_dropped + g->n_text_dropped + g->n_names_dropped,
 		.ended = g->run_id[0] && g->run.ended_ns != FACT_NONE,
 	};
+	for (uint32_t i = 0; i < g->peers.n_hosts; i++)
+		ret->n_hosts_by_stream += ingest_goes_by_stream(&g->peers.hosts[i], now_raw_ns);
 	for (uint32_t i = 0; i < g->peers.n_agents; i++) {
 		const struct agent *a = g->peers.agents[i];
 		bool connected = a->seen_raw_ns && now_raw_ns - a->seen_raw_ns < CONNECTED_NS;

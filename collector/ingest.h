@@ -77,7 +77,7 @@ struct ingest_status {
 	int64_t last_event_ns; /* fleet; FACT_NONE = none yet */
 	uint32_t n_agents, n_agents_lost;
 	uint32_t n_ranks, n_ranks_seen, n_ranks_expected;
-	uint32_t n_hosts;
+	uint32_t n_hosts, n_hosts_by_stream;
 	uint64_t n_events, n_events_lost, n_drops;
 	double agent_cpu_ratio; /* NaN unknown */
 	bool ended;

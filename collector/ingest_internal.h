@@ -104,6 +104,8 @@ void ingest_exchange(struct ingest *g, uint32_t host, const struct ingest_exchan
 void ingest_close_seconds(struct ingest *g, int64_t before_raw_ns);
 /* Exchanges a second. */
 unsigned ingest_probe_wish(const struct ingest *g, uint32_t host, int64_t now_raw_ns);
+/* Heard of by this process, and not by its probes. */
+bool ingest_goes_by_stream(const struct host *h, int64_t now_raw_ns);
 void ingest_tell_path(struct ingest *g, const struct agent *a, int64_t now_raw_ns);
 
 /* snapshots.c: a host's clocks among each other. */

@@ -56,9 +56,9 @@ struct options {
 	const char *db, *listen, *http, *run_id;
 	const char *token_file, *http_token_file;
 	const char *http_hosts[MAX_HTTP_HOSTS];
+	size_t n_http_hosts;
 	uint32_t probe_port; /* 0 = as the control port */
 	bool no_probes;
-	size_t n_http_hosts;
 	int ready_fd; /* -1 = none */
 	uint32_t level; /* UINT32_MAX = no opinion */
 	bool read_only;
@@ -427,6 +427,7 @@ static void on_live(void *arg, struct serve_live *ret)
 {
 	struct collector *c = arg;
 	int64_t raw_ns = clk_raw_ns();
+	struct responder_stats p = { 0 };
 	struct ingest_status s;
 	struct core_stats k;
 
@@ -447,9 +448,14 @@ static void on_live(void *arg, struct serve_live *ret)
 		.clock_error_ns = k.n_hosts_unaligned ? FACT_NONE : k.max_clock_error_ns,
 		.n_hosts = s.n_hosts,
 		.n_hosts_unaligned = k.n_hosts_unaligned,
+		.n_hosts_by_stream = s.n_hosts_by_stream,
 		.agent_cpu_ratio = s.agent_cpu_ratio,
 		.ended = s.ended,
 	};
+	if (c->responder)
+		responder_stats(c->responder, &p);
+	for (unsigned i = PROBE_ANSWER + 1; i < PROBE_N_OUTCOMES; i++)
+		ret->n_probes_refused += p.n[i];
 }
 
 static void say_storing_again(struct collector *c)

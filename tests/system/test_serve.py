@@ -358,7 +358,8 @@ class Paths(ServeTest):
     def test_clocks_give_the_newest_estimate_and_null_for_none(self):
         hosts = self.ok('/api/v1/clocks').json()['hosts']
         self.assertEqual(hosts[0], {'host': 'alpha', 'offset_ns': -5, 'error_ns': 400, 'rtt_ns': 800,
-                                    'quality': 'good', 'same_clock': True})
+                                    'quality': 'good', 'same_clock': True, 'way': None, 'stamps': None,
+                                    'why': None})
         self.assertEqual((hosts[1]['same_clock'], hosts[1]['error_ns']), (False, None))
 
     def test_drops_are_named_by_rank_and_place(self):
