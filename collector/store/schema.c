@@ -20,7 +20,6 @@
 /* Chunks are 5 to 15 KB. 8 KiB: 9.3 bytes an event in the file where 4 KiB takes 9.5 and 16 KiB
  * 16.3, at the same speed within the noise. */
 #define DEFAULT_PAGE_BYTES 8192
-#define CLOCK_PATH_VERSION 2 /* older ones get stand-ins of its tables */
 
 int store_outcome_of(sqlite3 *db, int rc)
 {
@@ -432,11 +431,7 @@ int store_open_reader(sqlite3 **ret, const char *path)
 	if (r == 0 && version == 0)
 		r = STORE_FOREIGN; /* made and never filled */
 	if (r == 0)
-		r = store_exec(db, "PRAGMA temp_store = MEMORY");
-	if (r == 0 && version < CLOCK_PATH_VERSION)
-		r = store_exec(db, sql_store_stand_ins);
-	if (r == 0)
-		r = store_exec(db, "PRAGMA query_only = 1");
+		r = store_exec(db, "PRAGMA query_only = 1; PRAGMA temp_store = MEMORY");
 out:
 	if (r == 0)
 		*ret = db;

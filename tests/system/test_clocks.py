@@ -95,6 +95,13 @@ class Net:
         self.ip("c", "route", "add", "default", "via", "10.77.2.1")
         sh(*self.inside("r", "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"))
 
+    def wire(self, i):
+        """One more link from host i to the collector, with nothing between."""
+        self.link(f"h{i}", "w0", "c", f"w{i}")
+        self.ip(f"h{i}", "addr", "add", f"10.77.{10 + i}.1/24", "dev", "w0")
+        self.ip("c", "addr", "add", f"10.77.{10 + i}.2/24", "dev", f"w{i}")
+        return f"10.77.{10 + i}.2"
+
     def down(self):
         for name in self.made:
             subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)
@@ -139,6 +146,8 @@ class Hosts(unittest.TestCase):
                 except subprocess.TimeoutExpired:
                     p.kill()
                     p.wait()
+            if p.stdout:
+                p.stdout.close()
         for path in self.shm.values():
             subprocess.run(["rm", "-rf", path])
 
@@ -151,10 +160,10 @@ class Hosts(unittest.TestCase):
         self.running.append(p)
         return p
 
-    def collector(self, *options):
+    def collector(self, *options, listen="10.77.2.2"):
         r, w = os.pipe()
         p = self.spawn("c", [os.path.join(BUILD, "syncline-collector"), "--db", self.db_path, "--listen",
-                             f"tcp://10.77.2.2:{PORT}", "--http", "127.0.0.1:7780", "--run", "clocks", "--token-file",
+                             f"tcp://{listen}:{PORT}", "--http", "127.0.0.1:7780", "--run", "clocks", "--token-file",
                              self.token, "--ready-fd", str(w), *options], pass_fds=[w])
         os.close(w)
         with os.fdopen(r) as f:
@@ -410,10 +419,10 @@ class KernelStamps(Hosts):
             self.spawn("r", [PYTHON, "-c", "while True: pass"])
 
     def load_bulk(self):
-        """A host and the collector fill their links, at 1 Gb/s where tbf is there. What waits in the
+        """A host and the collector fill their link, at 1 Gb/s where tbf is there. What waits in the
         sender's own queue is not stamped yet; a queue of the network in between would show."""
-        for ns in ("h1", "h3", "c"):
-            subprocess.run(self.net.inside(ns, "tc", "qdisc", "add", "dev", "e0", "root", "tbf", "rate", "1gbit",
+        for ns, dev in (("h1", "w0"), ("c", "w1")):
+            subprocess.run(self.net.inside(ns, "tc", "qdisc", "add", "dev", dev, "root", "tbf", "rate", "1gbit",
                                            "burst", "128k", "latency", "20ms"), stderr=subprocess.DEVNULL)
         sink = "import socket\ns=socket.create_server(('0.0.0.0', 9999))\nc,_=s.accept()\nwhile c.recv(1<<20): pass"
         pour = ("import socket,time\nb=bytes(1<<20)\n"
@@ -422,17 +431,17 @@ class KernelStamps(Hosts):
                 " except OSError: time.sleep(.1)\n"
                 "while True: c.sendall(b)")
         self.spawn("c", [PYTHON, "-c", sink])
-        self.spawn("h3", [PYTHON, "-c", pour % "10.77.2.2"])
-        self.spawn("h3", [PYTHON, "-c", sink])
-        self.spawn("c", [PYTHON, "-c", pour % "10.77.1.3"])
+        self.spawn("h1", [PYTHON, "-c", pour % "10.77.11.2"])
+        self.spawn("h1", [PYTHON, "-c", sink])
+        self.spawn("c", [PYTHON, "-c", pour % "10.77.11.1"])
 
     def measure(self, name, load):
-        self.collector()
-        agents = [self.agent(1, Clock(1_000_000_007, 23_000), to="10.77.2.2"),
-                  self.agent(2, Clock(-5_000_000, -11_000), to="10.77.2.2")]
+        self.collector(listen="0.0.0.0")
+        agents = [self.agent(1, Clock(1_000_000_007, 23_000), to=self.net.wire(1)),
+                  self.agent(2, Clock(-5_000_000, -11_000), to=self.net.wire(2))]
         load()
         self.until(lambda: all((self.path_of(h) or [""])[0] == "udp" for h in self.clocks), 20, "no probes")
-        time.sleep(14)
+        time.sleep(10)
         self.stop(*agents)
         self.end_all()
         db = self.db()

@@ -2,4 +2,3 @@
 -- for it too. In this connection alone.
 CREATE TEMP TABLE raw_clock_path (host_id INTEGER PRIMARY KEY, at_ns, way, stamps, why, n_sent,
   n_received, n_answered, n_exchanges, n_refused, wish);
-CREATE TEMP TABLE raw_clock_step (host_id, host_from_ns, host_to_ns, kind, step_ns, error_ns);
