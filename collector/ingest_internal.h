@@ -109,7 +109,7 @@ bool ingest_goes_by_stream(const struct host *h, int64_t now_raw_ns);
 void ingest_tell_path(struct ingest *g, const struct agent *a, int64_t now_raw_ns);
 
 /* snapshots.c: a host's clocks among each other. */
-void ingest_snapshot(struct ingest *g, uint32_t host, const struct frame_snapshot *v);
+void ingest_snapshot(struct ingest *g, const struct agent *a, const struct frame_snapshot *v);
 
 /* batch.c: one batch. */
 

@@ -40,6 +40,7 @@ struct host {
 
 	struct row_snapshot snapshot; /* the newest */
 	bool has_snapshot;
+	uint32_t snapshot_agent; /* who told it; PEER_NONE = an earlier collector */
 	struct host_second second;
 	int64_t probe_raw_ns; /* the newest exchange by UDP, 0 = none */
 	enum row_way probe_way;

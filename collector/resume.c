@@ -135,6 +135,7 @@ static int load_snapshot(void *arg, const struct row_snapshot *v)
 		return STORE_DAMAGED;
 	g->peers.hosts[v->host].snapshot = *v;
 	g->peers.hosts[v->host].has_snapshot = true;
+	g->peers.hosts[v->host].snapshot_agent = PEER_NONE;
 	return 0;
 }
 

@@ -56,9 +56,10 @@ static bool is_sane(const struct frame_snapshot *v)
 	       ingest_sane_raw(v->boot_ns) && ingest_sane_raw(v->real_ns);
 }
 
-void ingest_snapshot(struct ingest *g, uint32_t host, const struct frame_snapshot *v)
+void ingest_snapshot(struct ingest *g, const struct agent *a, const struct frame_snapshot *v)
 {
-	struct host *h = &g->peers.hosts[host];
+	struct host *h = &g->peers.hosts[a->host];
+	bool in_order = !h->has_snapshot || h->snapshot_agent == a->id;
 	struct row_snapshot *row;
 
 	if (!is_sane(v))
@@ -69,15 +70,18 @@ void ingest_snapshot(struct ingest *g, uint32_t host, const struct frame_snapsho
 		return;
 	}
 	*row = (struct row_snapshot){
-		.host = host, .host_ns = v->raw_ns, .half_ns = v->half_ns, .mono_ns = v->mono_ns,
+		.host = a->host, .host_ns = v->raw_ns, .half_ns = v->half_ns, .mono_ns = v->mono_ns,
 		.real_ns = v->real_ns, .boot_ns = v->boot_ns, .tick_source = v->tick_source,
 		.tick = v->tick,
 	};
 	if (h->has_snapshot && row->host_ns > h->snapshot.host_ns &&
 	    row->host_ns - h->snapshot.host_ns < MAX_APART_NS)
 		find_steps(g, &h->snapshot, row);
-	/* What an earlier agent kept in its spool comes late and is no news. */
-	if (!h->has_snapshot || row->host_ns > h->snapshot.host_ns)
+	/* What an earlier agent kept in its spool comes late and is no news; what one and
+	 * the same agent tells is in order, even where all its clocks ran back. */
+	if (in_order || row->host_ns > h->snapshot.host_ns) {
 		h->snapshot = *row;
-	h->has_snapshot = true;
+		h->snapshot_agent = a->id;
+		h->has_snapshot = true;
+	}
 }

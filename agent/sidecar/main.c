@@ -562,13 +562,29 @@ static int64_t earliest(int64_t x, int64_t y)
 	return x < y ? x : y;
 }
 
+/* RAW ran back, as after a restored snapshot of the machine: what was due at a time
+ * that is far away now is due at once. */
+static void begin_anew(struct loop *l)
+{
+	struct agent *a = l->a;
+
+	l->scan_due_ns = l->drain_due_ns = l->seal_due_ns = l->gauge_due_ns = 0;
+	memset(a->tick_due_ns, 0, sizeof a->tick_due_ns);
+	a->beat.due_ns = a->ship.hold_until_ns = 0;
+}
+
 static int run(struct loop *l)
 {
 	struct agent *a = l->a;
+	int64_t before_ns = 0;
 
 	for (;;) {
 		int64_t now_ns = raw_now(), due_ns, probe_in_ns;
 		int r;
+
+		if (now_ns < before_ns)
+			begin_anew(l);
+		before_ns = now_ns;
 
 		if (now_ns >= l->scan_due_ns && l->leave_by_ns == 0) {
 			scan_directory(a, now_ns);

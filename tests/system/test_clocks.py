@@ -397,6 +397,47 @@ class BadNetwork(Hosts):
         self.assertGreater(n, 2)
         self.check_estimates(db)
 
+    def test_a_restarted_collector_goes_on_with_the_clocks_it_had(self):
+        first = self.collector()
+        relay = self.relay(11, "there=40", "back=40", "jitter=20")
+        agent = self.agent(1, Clock(-40 * SECOND, 27_000))
+        self.until(lambda: (self.path_of("host1") or [""])[0] == "udp", 15, "no probes")
+        time.sleep(4)
+        first.kill()
+        first.wait()
+        killed = raw_ns()
+        second = self.collector()
+        time.sleep(6)
+        self.stop(agent, second, relay)
+        db = self.db()
+        base = db.execute("select fleet_minus_raw_ns from raw_run").fetchone()[0]
+        after = db.execute("select count(*) from clock_sample where way = 'udp' and t1_ns > ?",
+                           (killed + base,)).fetchone()[0]
+        self.assertGreater(after, 3)
+        self.check_exchanges(db, "udp")
+        self.check_estimates(db)
+
+    def test_clocks_that_run_back_or_jump_by_years_crash_nobody(self):
+        start = raw_ns()
+        collector = self.collector()
+        relay = self.relay(13, "there=40", "back=40", "jitter=20")
+        year = 365 * 86400 * SECOND
+        steps = {1: [(start + 6 * SECOND, -3600 * SECOND)], 2: [(start + 6 * SECOND, 3 * year)],
+                 3: [(start + 5 * SECOND, 2000), (start + 7 * SECOND, -20 * SECOND)]}
+        agents = [self.agent(h, Clock(7200 * SECOND, 5_000, steps=s)) for h, s in steps.items()]
+        time.sleep(15)
+        for p in agents + [collector]:
+            self.assertIsNone(p.poll(), p.args)
+        self.stop(*agents, collector, relay)
+        db = self.db()
+        base = db.execute("select fleet_minus_raw_ns from raw_run").fetchone()[0]
+        for host in self.clocks:  # probes went on after it
+            n = db.execute("select count(*) from clock_sample where host = ? and t1_ns > ?",
+                           (host, start + 11 * SECOND + base)).fetchone()[0]
+            self.assertGreater(n, 1, host)
+        self.check_exchanges(db, "udp")
+        self.check_estimates(db)
+
     def test_a_collector_without_probes_is_enough(self):
         self.collector("--probe-port", "0")
         self.agent(1, Clock(-777_000, 15_000), to="10.77.2.2")

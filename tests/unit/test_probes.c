@@ -480,9 +480,10 @@ static void snapshots_that_cannot_be_are_left_out(void **state)
 	snapshot(INT64_MAX, 1, 1, 1);
 	snapshot(1, INT64_MIN, 1, 1);
 	snapshot(RAW0, RAW0, REAL0, RAW0);
-	snapshot(RAW0 - SECOND, 5, 5, 5); /* late, from a spool: stored, and no step */
+	snapshot(RAW0 - SECOND, 5, 5, 5); /* all of them ran back: no time between them is known */
+	snapshot(RAW0, SECOND + 5, SECOND + 5, SECOND + 5);
 	ingest_turn_over(w.ingest);
-	assert_int_equal(n_snapshots(), 2);
+	assert_int_equal(n_snapshots(), 3);
 	assert_int_equal(n_steps(), 0);
 }
 
