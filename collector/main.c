@@ -37,6 +37,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -611,12 +612,12 @@ static int open_store(struct collector *c)
 /* Without it clocks are estimated all the same, with a wider bound. */
 static void open_responder(struct collector *c)
 {
+	struct sockaddr_storage at;
 	int r;
 
-	if (c->opt.no_probes || strncmp(inbox_url(c->inbox), "tcp://", 6) != 0)
+	if (c->opt.no_probes || !inbox_address(c->inbox, &at))
 		return;
-	r = responder_open(&c->responder, &c->loop, c->ingest, inbox_url(c->inbox),
-			   (uint16_t)c->opt.probe_port);
+	r = responder_open(&c->responder, &c->loop, c->ingest, &at, (uint16_t)c->opt.probe_port);
 	if (r != 0) {
 		say("cannot take clock probes: %s. Clocks are estimated from the stream of events, with a "
 		    "wider bound; name a free UDP port with --probe-port.",

@@ -4,7 +4,6 @@
 #include "../proto/stamp.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,34 +235,6 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 
 /* ---- life */
 
-/* tcp://HOST:PORT; HOST may be *, a name, an address, or one in brackets. */
-static int resolve(const char *url, struct sockaddr_storage *ret, socklen_t *n, uint16_t *port)
-{
-	struct addrinfo want = { .ai_socktype = SOCK_DGRAM, .ai_flags = AI_PASSIVE }, *got;
-	const char *colon = strrchr(url, ':'), *host = url + 6;
-	char name[256], *bare = name;
-	size_t n_host;
-
-	if (strncmp(url, "tcp://", 6) != 0 || colon <= host)
-		return -EINVAL;
-	n_host = (size_t)(colon - host);
-	if (n_host >= sizeof name)
-		return -EINVAL;
-	memcpy(name, host, n_host);
-	name[n_host] = '\0';
-	if (name[0] == '[' && name[n_host - 1] == ']') {
-		name[n_host - 1] = '\0';
-		bare++;
-	}
-	*port = (uint16_t)strtoul(colon + 1, NULL, 10);
-	if (getaddrinfo(strcmp(bare, "*") == 0 ? "0.0.0.0" : bare, "0", &want, &got) != 0)
-		return -EINVAL;
-	memcpy(ret, got->ai_addr, got->ai_addrlen);
-	*n = got->ai_addrlen;
-	freeaddrinfo(got);
-	return 0;
-}
-
 static void set_port(struct sockaddr_storage *a, uint16_t port)
 {
 	if (a->ss_family == AF_INET6)
@@ -272,19 +243,18 @@ static void set_port(struct sockaddr_storage *a, uint16_t port)
 		((struct sockaddr_in *)a)->sin_port = htons(port);
 }
 
-static int open_socket(struct responder *r, const char *url, uint16_t port)
+static int open_socket(struct responder *r, const struct sockaddr_storage *control, uint16_t port)
 {
-	struct sockaddr_storage at = { 0 };
-	uint16_t control_port;
-	socklen_t n = 0;
-	int one = 1, e = resolve(url, &at, &n, &control_port);
+	struct sockaddr_storage at = *control;
+	socklen_t n = at.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+						 sizeof(struct sockaddr_in);
+	int one = 1;
 
-	if (e != 0)
-		return e;
 	r->fd = socket(at.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (r->fd < 0)
 		return -errno;
-	set_port(&at, port ? port : control_port);
+	if (port != 0)
+		set_port(&at, port);
 	if (bind(r->fd, (struct sockaddr *)&at, n) != 0) {
 		set_port(&at, 0);
 		if (port != 0 || errno != EADDRINUSE || bind(r->fd, (struct sockaddr *)&at, n) != 0)
@@ -301,8 +271,8 @@ static int open_socket(struct responder *r, const char *url, uint16_t port)
 	return 0;
 }
 
-int responder_open(struct responder **ret, uv_loop_t *loop, struct ingest *g, const char *url,
-		   uint16_t port)
+int responder_open(struct responder **ret, uv_loop_t *loop, struct ingest *g,
+		   const struct sockaddr_storage *control, uint16_t port)
 {
 	struct responder *r = calloc(1, sizeof *r);
 	int e;
@@ -311,7 +281,7 @@ int responder_open(struct responder **ret, uv_loop_t *loop, struct ingest *g, co
 		return -ENOMEM;
 	r->ingest = g;
 	r->fd = -1;
-	e = open_socket(r, url, port);
+	e = open_socket(r, control, port);
 	if (e == 0)
 		e = uv_poll_init_socket(loop, &r->poll, r->fd);
 	if (e != 0) {

@@ -15,11 +15,11 @@
 
 struct responder;
 
-/* Beside the control address (tcp://ADDRESS:PORT), on port (0 = the number of the
- * control port, or any free one when that is taken). 0 or a negative errno; -EINVAL:
- * the URL has no internet address. */
-int responder_open(struct responder **ret, uv_loop_t *loop, struct ingest *g, const char *url,
-		   uint16_t port);
+/* At the address that control connections come to, on port (0 = the number of the
+ * control port, or any free one when that is taken). 0 or a negative errno. */
+struct sockaddr_storage;
+int responder_open(struct responder **ret, uv_loop_t *loop, struct ingest *g,
+		   const struct sockaddr_storage *control, uint16_t port);
 uint16_t responder_port(const struct responder *r);
 /* At least ten times a second: how the wall clock runs. */
 void responder_tick(struct responder *r);

@@ -37,6 +37,19 @@ static void a_packet_comes_back_as_it_was(void **state)
 	assert_int_equal(bytes[33], 1000 >> 8);
 }
 
+/* Made by another implementation of HMAC-SHA-256 from the words of ping.h. */
+static void the_digest_is_the_one_that_the_contract_says(void **state)
+{
+	static const uint8_t want[16] = { 0x5f, 0xc5, 0x5a, 0x48, 0xd0, 0xe1, 0x92, 0x93,
+					  0xec, 0x98, 0x2e, 0x2d, 0xf8, 0xbb, 0x81, 0x63 };
+	struct ping_key k = key_of("token", 77);
+	uint8_t bytes[PING_BYTES];
+
+	(void)state;
+	ping_pack(bytes, &request, &k);
+	assert_memory_equal(bytes + 48, want, sizeof want);
+}
+
 static void every_changed_bit_is_refused(void **state)
 {
 	struct ping_key k = key_of("token", 77);
@@ -199,6 +212,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_packet_comes_back_as_it_was),
+		cmocka_unit_test(the_digest_is_the_one_that_the_contract_says),
 		cmocka_unit_test(every_changed_bit_is_refused),
 		cmocka_unit_test(another_token_stream_or_secret_is_another_key),
 		cmocka_unit_test(times_and_numbers_that_cannot_be_are_refused),
