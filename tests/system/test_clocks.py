@@ -5,13 +5,17 @@ every bound can be held against it. Skipped, and said so, where namespaces are n
 """
 import json
 import os
+import random
 import signal
+import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -504,6 +508,87 @@ class KernelStamps(Hosts):
 
     def test_full_link(self):
         self.measure("bulk TCP both ways", self.load_bulk)
+
+
+class Door(unittest.TestCase):
+    """The probe port of one collector, without namespaces."""
+
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+        self.running = []
+        self.addCleanup(self.end_all)
+        os.mkdir(os.path.join(self.dir.name, "shm"))
+
+    def end_all(self):
+        for p in reversed(self.running):
+            p.terminate()
+            p.wait(20)
+
+    def start(self, *command, **more):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("SYNCLINE_")}
+        env.update(more.pop("env", {}))
+        self.running.append(subprocess.Popen(command, env=env, **more))
+
+    def collector(self, listen):
+        r, w = os.pipe()
+        self.start(os.path.join(BUILD, "syncline-collector"), "--db", os.path.join(self.dir.name, "run.db"), "--listen",
+                   listen, "--http", "127.0.0.1:0", "--run", "door", "--ready-fd", str(w), pass_fds=[w])
+        os.close(w)
+        with os.fdopen(r) as f:
+            return json.loads(f.readline())
+
+    def metric(self, http, name):
+        with urllib.request.urlopen(http + "metrics") as answer:
+            for line in answer.read().decode().splitlines():
+                if line.startswith(name + " "):
+                    return float(line.split()[1])
+        return None
+
+    def test_what_shows_no_key_gets_no_answer_and_is_counted(self):
+        ready = self.collector("tcp://127.0.0.1:0")
+        at = ("127.0.0.1", int(ready["listen"].rsplit(":", 1)[1]))
+        dice = random.Random(5)
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.addCleanup(s.close)
+        s.settimeout(0.5)
+        n = 0
+        for size in [0, 1, 63, 64, 65, 128, 1400, 9000] + [64] * 2000:
+            shaped = struct.pack("<4sBBBBQQQqq16s", b"SYLP", 1, 1, 0, 0, dice.getrandbits(64) | 1, 1 + n, 0, 0, 0,
+                                 dice.randbytes(16))
+            s.sendto(shaped if size == 64 and n % 2 else dice.randbytes(size), at)
+            n += 1
+            if n % 100 == 0:
+                time.sleep(0.005)
+        with self.assertRaises(TimeoutError):
+            s.recv(2000)
+        refused = self.metric(ready["http"], "syncline_probes_refused_total")
+        self.assertGreater(refused, n // 2)
+        self.assertLessEqual(refused, n)
+
+    def test_probes_go_by_either_family_of_addresses(self):
+        for listen in ("tcp://127.0.0.1:0", "tcp://[::1]:0", "tcp://localhost:0"):
+            with self.subTest(listen):
+                try:
+                    ready = self.collector(listen)
+                except json.JSONDecodeError:
+                    self.assertIn("::1", listen)
+                    print(f"  {listen} cannot be listened on here", file=sys.stderr)
+                    continue
+                self.start(os.path.join(BUILD, "syncline-agent"), "--collector", ready["listen"], "--dir",
+                           os.path.join(self.dir.name, "shm"), "--run", "door", "--spool",
+                           os.path.join(self.dir.name, "spool"), "--keep",
+                           env={"SYNCLINE_TEST_CLOCK": Clock(5, 5).spec()})
+                end = time.monotonic() + 10
+                ways = []
+                while time.monotonic() < end and "udp" not in ways:
+                    time.sleep(0.1)
+                    with urllib.request.urlopen(ready["http"] + "api/v1/clocks") as answer:
+                        ways = [h["way"] for h in json.load(answer)["hosts"]]
+                self.assertIn("udp", ways)
+                self.end_all()
+                self.running.clear()
+                os.unlink(os.path.join(self.dir.name, "run.db"))
 
 
 if __name__ == "__main__":
