@@ -16,6 +16,7 @@
 #define CONTROL_BYTES 384
 #define RENUMBER_NS INT64_C(200000000)
 #define TICK_NS INT64_C(20000000)
+#define ROOM_BYTES (1 << 20)
 
 struct packet {
 	uint8_t data[PING_BYTES + 1]; /* one more, so that a longer one shows */
@@ -248,7 +249,7 @@ static int open_socket(struct responder *r, const struct sockaddr_storage *contr
 	struct sockaddr_storage at = *control;
 	socklen_t n = at.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
 						 sizeof(struct sockaddr_in);
-	int one = 1;
+	int one = 1, room = ROOM_BYTES;
 
 	r->fd = socket(at.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (r->fd < 0)
@@ -264,6 +265,8 @@ static int open_socket(struct responder *r, const struct sockaddr_storage *contr
 		return -errno;
 	r->port = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port :
 						   ((struct sockaddr_in *)&at)->sin_port);
+	/* Packets and stamps of a busy moment; the system may give less. */
+	(void)setsockopt(r->fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
 	/* Each is for one family; without, the system picks the address. */
 	(void)setsockopt(r->fd, IPPROTO_IP, IP_PKTINFO, &one, sizeof one);
 	(void)setsockopt(r->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &one, sizeof one);

@@ -137,6 +137,32 @@ static void what_it_reports_bounds_what_happened(void **state)
 	assert_true(!p.kernel || n_kernel > 0);
 }
 
+/* The wall clock is set between a train and its answers: no stamp of it can be placed. */
+static void a_moved_wall_clock_drops_what_it_touched(void **state)
+{
+	struct ping v[16];
+
+	(void)state;
+	if (!p.kernel)
+		skip();
+	for (int forward = 0; forward < 2; forward++) {
+		assert_int_equal(train(v), 5);
+		for (unsigned i = 0; i < STAMP_N_BRACKETS; i++) /* then it showed another time */
+			p.line.v[i].real_ns += forward ? -3000000 : 3000000;
+		for (unsigned i = 0; i < 5; i++)
+			answer(v[i].seq, 12, &key);
+		pinger_receive(&p);
+		assert_int_equal(p.n_answered, 5 * (forward + 1));
+		for (unsigned i = 0; i < p.n_reports; i++)
+			assert_false(p.reports[(p.first_report + i) % PINGER_N_OUT].flags & PING_KERNEL_T3);
+	}
+	assert_int_equal(train(v), 5);
+	for (unsigned i = 0; i < 5; i++)
+		answer(v[i].seq, 12, &key);
+	pinger_receive(&p);
+	assert_in_range(p.n_reports, 5, 15); /* it goes on */
+}
+
 static void only_an_answer_that_is_waited_for_counts_and_once(void **state)
 {
 	struct ping_key other = { { 1 } };
@@ -252,6 +278,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		T(a_train_wakes_and_then_counts),
 		T(what_it_reports_bounds_what_happened),
+		T(a_moved_wall_clock_drops_what_it_touched),
 		T(only_an_answer_that_is_waited_for_counts_and_once),
 		T(it_sends_as_many_as_are_wanted),
 		T(nobody_there_is_no_path_and_is_tried_more_slowly),
