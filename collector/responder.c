@@ -69,31 +69,6 @@ void responder_tick(struct responder *r)
 	}
 }
 
-/* RAW, not earlier than it was received. 0: the wall clock was moved around it. */
-static int64_t received_ns(struct responder *r, int64_t real_ns, int64_t now_ns, bool *kernel)
-{
-	int64_t raw_ns, err_ns;
-
-	*kernel = false;
-	if (real_ns == 0)
-		return now_ns;
-	for (int i = 0; i < 2; i++) {
-		switch (stamp_to_raw(&r->line, real_ns, &raw_ns, &err_ns)) {
-		case STAMP_OK:
-			if (raw_ns - err_ns > now_ns)
-				return 0;
-			*kernel = true;
-			return raw_ns + err_ns < now_ns ? raw_ns + err_ns : now_ns;
-		case STAMP_UNSURE:
-			return 0;
-		case STAMP_NO_BRACKET:
-			bracket(r); /* it came after the last one */
-			break;
-		}
-	}
-	return now_ns;
-}
-
 static void take_stamps(struct responder *r)
 {
 	bool bracketed = false;
@@ -188,7 +163,7 @@ static void take(struct responder *r, const struct msghdr *m, size_t n_bytes, in
 	struct probe_ref ref;
 	bool kernel;
 
-	t1_ns = received_ns(r, real_ns, now_ns, &kernel);
+	t1_ns = stamp_received(&r->line, real_ns, now_ns, &kernel);
 	o = probes_take(r->ingest, p->data, n_bytes, t1_ns, kernel, now_ns, bytes, &ref);
 	r->stats.n[o]++;
 	if (o == PROBE_ANSWER)

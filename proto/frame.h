@@ -86,6 +86,17 @@ struct frame_welcome {
 	/* Where clock probes go (ping.h), on the host of the control URL; 0 = nowhere. */
 	uint32_t probe_port;
 	uint8_t probe_secret[FRAME_SECRET_BYTES]; /* of this stream */
+	/* Agents probe each other under this one; all zero: they do not. */
+	uint8_t peer_secret[FRAME_SECRET_BYTES];
+};
+
+/* Another agent to probe. */
+#define FRAME_MAX_PEERS 8
+struct frame_peer {
+	uint32_t host; /* the collector's number for it, said again in what is reported */
+	uint32_t port;
+	uint8_t n_address; /* 4 or 16 bytes of it */
+	uint8_t address[16];
 };
 
 /* One round trip of the control pair: agent sent t0, collector got t1 and
@@ -113,6 +124,7 @@ enum frame_probing {
 struct frame_probing_state {
 	uint32_t state; /* enum frame_probing */
 	uint64_t n_sent, n_answered, n_refused; /* refused: forged, repeated, late or malformed */
+	uint32_t peer_port; /* where other agents' probes are answered, 0 = nowhere */
 };
 
 struct frame_heartbeat {
@@ -131,6 +143,8 @@ struct frame_beat {
 	uint32_t level;  /* beyond LEVEL_MAX = no opinion */
 	uint32_t credit; /* batches the collector would take now */
 	const char *notice;
+	uint32_t n_peers;
+	struct frame_peer peers[FRAME_MAX_PEERS];
 };
 
 struct frame_chunk {
@@ -168,6 +182,12 @@ struct frame_snapshot {
 	uint64_t tick;
 };
 
+/* An exchange with another agent's host: t0, t3 on our clock, t1, t2 on its own. */
+struct frame_peer_exchange {
+	uint32_t host;
+	int64_t t0_ns, t1_ns, t2_ns, t3_ns;
+};
+
 /* The unit of durability. Order of use: procs, names, chunks, texts, gauges, snapshots.
  * States every process that it mentions (procs), so that it is understood by
  * itself; .proc is an index that is used again after its process is over. A
@@ -178,12 +198,14 @@ struct frame_batch {
 	uint8_t agent_id[16];
 	uint64_t n_given_up; /* events that the spool had no room for, so far */
 	uint32_t n_procs, n_names, n_chunks, n_texts, n_gauges, n_snapshots;
+	uint32_t n_peer_exchanges;
 	const struct frame_proc *procs;
 	const struct frame_name *names;
 	const struct frame_chunk *chunks;
 	const struct frame_text *texts;
 	const struct frame_gauge *gauges;
 	const struct frame_snapshot *snapshots;
+	const struct frame_peer_exchange *peer_exchanges;
 };
 
 struct frame_ack {

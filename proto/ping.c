@@ -69,10 +69,7 @@ static bool fits(const struct ping *p)
 {
 	if (p->stream == 0 || p->seq == 0 || p->flags & ~PING_ALL_FLAGS)
 		return false;
-	if (p->kind == PING_ANSWER)
-		return !(p->flags & ~PING_WARM_UP) && p->report_seq == 0 && p->t0_ns == 0 &&
-		       p->t3_ns == 0;
-	if (p->kind != PING_REQUEST || p->wish != 0)
+	if (p->kind != PING_ANSWER && (p->kind != PING_REQUEST || p->wish != 0))
 		return false;
 	if (!(p->flags & PING_HAS_REPORT))
 		return !(p->flags & (PING_KERNEL_T0 | PING_KERNEL_T3)) && p->report_seq == 0 &&

@@ -6,8 +6,10 @@
  *
  * Two-step: when a packet left is known only after it left, so an agent tells
  * in a later request when an earlier one (report_seq) was sent and when its
- * answer came. When it was received and answered the collector knows itself.
- * An answer is as long as its request and carries no time.
+ * answer came. When it was received and answered the collector knows itself, and
+ * its answer carries no time. Another agent that answers reports in the same way
+ * when an earlier request came and when its answer left. An answer is as long as
+ * its request.
  *
  * The digest is HMAC-SHA-256 over the 48 bytes before it, cut to 16, under a
  * key that both ends derive from the token and from a secret that was handed
@@ -40,7 +42,9 @@ struct ping {
 	uint8_t wish; /* answer: exchanges a second that are wanted, 0 = no opinion */
 	uint64_t stream, seq; /* seq from 1, a stream */
 	uint64_t report_seq;
-	int64_t t0_ns, t3_ns; /* host CLOCK_MONOTONIC_RAW */
+	/* Host CLOCK_MONOTONIC_RAW, of report_seq: sent and answer received; in an
+	 * answer received and answered. */
+	int64_t t0_ns, t3_ns;
 };
 
 struct ping_key {

@@ -109,6 +109,30 @@ struct stamp_bracket stamp_bracket_now(void)
 	return best;
 }
 
+int64_t stamp_received(struct stamp_line *l, int64_t real_ns, int64_t now_ns, bool *ret_kernel)
+{
+	struct stamp_bracket now;
+	int64_t raw_ns, err_ns;
+
+	*ret_kernel = false;
+	for (int i = 0; i < 2 && real_ns != 0; i++) {
+		switch (stamp_to_raw(l, real_ns, &raw_ns, &err_ns)) {
+		case STAMP_OK:
+			if (raw_ns - err_ns > now_ns)
+				return 0;
+			*ret_kernel = true;
+			return raw_ns + err_ns < now_ns ? raw_ns + err_ns : now_ns;
+		case STAMP_UNSURE:
+			return 0;
+		case STAMP_NO_BRACKET:
+			now = stamp_bracket_now();
+			stamp_add(l, &now);
+			break;
+		}
+	}
+	return now_ns;
+}
+
 bool stamp_enable(int fd)
 {
 	int flags = FLAGS | SOF_TIMESTAMPING_OPT_ID, one = 1, tos = IPTOS_DSCP_EF;

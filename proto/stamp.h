@@ -46,6 +46,10 @@ enum stamp_outcome stamp_to_raw(const struct stamp_line *l, int64_t real_ns, int
 
 /* The shortest of STAMP_N_TRIES. */
 struct stamp_bracket stamp_bracket_now(void);
+/* When a packet with that stamp came, on RAW and not too early: the kernel's word, or
+ * now_ns without one. 0: the wall clock was moved around it. Adds a bracket where it
+ * came after the last. */
+int64_t stamp_received(struct stamp_line *l, int64_t real_ns, int64_t now_ns, bool *ret_kernel);
 
 /* Ask the kernel for stamps on this UDP socket and for its place at the front of
  * the sender's queues. False: it has none; the caller's own times are used. */

@@ -112,6 +112,7 @@ static void ask_heartbeat(struct agent *a)
 	f.heartbeat.probing = (struct frame_probing_state){
 		.state = a->pinger.state, .n_sent = a->pinger.n_sent,
 		.n_answered = a->pinger.n_answered, .n_refused = a->pinger.n_refused,
+		.peer_port = a->mesh.echo.port,
 	};
 	f.heartbeat.cpu_ns = (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	f.heartbeat.real_ns = clock_ns(CLOCK_REALTIME);
@@ -169,8 +170,10 @@ static void aim_probes(struct agent *a, const struct frame_welcome *w)
 	struct sockaddr_storage peer;
 	bool has_peer = link_peer(a->link, &peer);
 
-	pinger_aim(&a->pinger, has_peer ? &peer : NULL, w->probe_port, w->stream, a->opt.token,
-		   w->probe_secret);
+	pinger_aim(&a->pinger, PINGER_COLLECTOR, has_peer ? &peer : NULL, w->probe_port, w->stream,
+		   a->opt.token, w->probe_secret);
+	mesh_aim(&a->mesh, has_peer && w->probe_port ? peer.ss_family : AF_UNSPEC, w->stream,
+		 a->opt.token, w->peer_secret);
 }
 
 /* A collector that has not met us before may lack what an earlier one has: tell
@@ -234,6 +237,7 @@ void beat_answer(struct agent *a, const struct link_answer *answer)
 		a->ship.credit = f.beat.credit;
 		take_level(a, f.beat.level);
 		take_notice(a, f.beat.notice);
+		mesh_peers(&a->mesh, f.beat.peers, f.beat.n_peers);
 	} else if (f.type == FRAME_REHELLO) {
 		a->ship.stream = 0; /* at the next beat, lest two confused ends spin */
 		a->ship.hello_due = true;

@@ -136,6 +136,7 @@ static void sample_process(struct agent *a, struct guest *g, int64_t now_ns)
 static void snap(struct agent *a)
 {
 	uint32_t source = FRAME_NO_TICK;
+	struct frame_peer_exchange x;
 	struct frame_snapshot s;
 
 	for (uint32_t i = 0; i < FRAME_MAX_PROCS && source == FRAME_NO_TICK; i++)
@@ -143,6 +144,8 @@ static void snap(struct agent *a)
 			source = (uint32_t)a->guests[i]->lay.tick_source;
 	s = clock_snapshot(source);
 	(void)batch_add_snapshot(&a->batch, &s); /* full: another comes in a second */
+	while (mesh_next(&a->mesh, &x) && batch_add_peer_exchange(&a->batch, &x))
+		;
 }
 
 static void sample(struct agent *a, int64_t now_ns)
@@ -528,14 +531,18 @@ static void on_signal(struct loop *l, int64_t now_ns)
 /* Until the next thing is due, an answer, a signal, or the end of a process. */
 static void sleep_until(struct loop *l, int64_t due_ns, int64_t now_ns)
 {
-	static struct pollfd fds[3 + FRAME_MAX_PROCS];
+	static struct pollfd fds[3 + MESH_N_FDS + FRAME_MAX_PROCS];
 	struct agent *a = l->a;
 	struct timespec ts = { 0 };
+	int mesh[MESH_N_FDS];
 	nfds_t n = 3;
 
 	fds[0] = (struct pollfd){ .fd = link_fd(a->link), .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = l->sigfd, .events = POLLIN };
 	fds[2] = (struct pollfd){ .fd = a->pinger.fd, .events = POLLIN };
+	mesh_fds(&a->mesh, mesh);
+	for (unsigned i = 0; i < MESH_N_FDS; i++)
+		fds[n++] = (struct pollfd){ .fd = mesh[i], .events = POLLIN };
 	for (uint32_t i = 0; i < FRAME_MAX_PROCS; i++)
 		if (a->guests[i] && a->guests[i]->pidfd >= 0 &&
 		    a->guests[i]->facts.state == PROC_ALIVE)
@@ -552,7 +559,10 @@ static void sleep_until(struct loop *l, int64_t due_ns, int64_t now_ns)
 		on_signal(l, raw_now());
 	if (fds[2].revents)
 		pinger_receive(&a->pinger);
-	for (nfds_t i = 3; i < n; i++)
+	for (unsigned i = 0; i < MESH_N_FDS; i++)
+		if (fds[3 + i].revents)
+			mesh_receive(&a->mesh, i);
+	for (nfds_t i = 3 + MESH_N_FDS; i < n; i++)
 		if (fds[i].revents)
 			l->drain_due_ns = l->seal_due_ns = 0;
 }
@@ -608,6 +618,7 @@ static int run(struct loop *l)
 			drain_round(l, now_ns);
 		beat_tick(a, now_ns);
 		pinger_tick(&a->pinger);
+		mesh_tick(&a->mesh);
 		if (a->ship.spool)
 			ship_pump(&a->ship, now_ns);
 		r = ends(l, now_ns);
@@ -620,7 +631,7 @@ static int run(struct loop *l)
 		if (l->leave_by_ns != 0)
 			due_ns = earliest(l->drain_due_ns, now_ns + 10 * MS);
 		now_ns = raw_now();
-		probe_in_ns = pinger_due_in_ns(&a->pinger);
+		probe_in_ns = earliest(pinger_due_in_ns(&a->pinger), mesh_due_in_ns(&a->mesh));
 		if (probe_in_ns < due_ns - now_ns)
 			due_ns = now_ns + probe_in_ns;
 		sleep_until(l, due_ns, now_ns);
@@ -636,6 +647,7 @@ int main(int argc, char **argv)
 	int r;
 
 	pinger_init(&a.pinger);
+	mesh_init(&a.mesh);
 	options_parse(&a.opt, argc, argv);
 	say_quiet(a.opt.quiet);
 	if (frame_data_url(a.opt.collector, data_url, sizeof data_url) != 0) {

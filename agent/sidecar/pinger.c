@@ -15,6 +15,7 @@
 #define SECOND INT64_C(1000000000)
 #define DEFAULT_WISH 12 /* exchanges a second */
 #define MAX_WISH 50
+#define PEER_WISH 2
 #define IN_TRAIN 4	    /* beside the one that wakes */
 #define START_TRAINS 16	    /* 64 exchanges … */
 #define START_NS (62 * MS)  /* … in the first second */
@@ -68,8 +69,9 @@ static int open_socket(const struct sockaddr_storage *peer, uint32_t port)
 	return -1;
 }
 
-void pinger_aim(struct pinger *p, const struct sockaddr_storage *peer, uint32_t port,
-		uint64_t stream, const char *token, const uint8_t secret[FRAME_SECRET_BYTES])
+void pinger_aim(struct pinger *p, enum pinger_whom whom, const struct sockaddr_storage *peer,
+		uint32_t port, uint64_t stream, const char *token,
+		const uint8_t secret[FRAME_SECRET_BYTES])
 {
 	uint64_t random = p->random;
 	struct ping_key key;
@@ -83,6 +85,9 @@ void pinger_aim(struct pinger *p, const struct sockaddr_storage *peer, uint32_t 
 		return;
 	pinger_stop(p);
 	pinger_init(p);
+	p->whom = whom;
+	p->n_trains = whom == PINGER_PEER ? START_TRAINS : 0; /* no rush */
+	p->wish = whom == PINGER_PEER ? PEER_WISH : 0;
 	p->stream = stream;
 	p->key = key;
 	p->random = random;
@@ -122,6 +127,8 @@ static void report(struct pinger *p, const struct pinger_out *o)
 				   (o->placed_t3 ? PING_KERNEL_T3 : 0)),
 		.t0_ns = clock_bend(o->t0_ns),
 		.t3_ns = clock_bend(o->t3_ns),
+		.t1_ns = o->t1_ns,
+		.t2_ns = o->t2_ns,
 	};
 	if (r->t3_ns < r->t0_ns || r->t0_ns <= 0)
 		p->n_reports--; /* a clock that ran back meanwhile */
@@ -137,7 +144,7 @@ static void place(struct pinger *p, struct pinger_out *o, int64_t real_ns, bool 
 	case STAMP_NO_BRACKET:
 		return;
 	case STAMP_UNSURE:
-		o->void_ = true;
+		o->dropped = true;
 		return;
 	case STAMP_OK:
 		break;
@@ -150,8 +157,25 @@ static void place(struct pinger *p, struct pinger_out *o, int64_t real_ns, bool 
 		o->t3_ns = raw_ns + err_ns < o->t3_ns ? raw_ns + err_ns : o->t3_ns;
 		o->placed_t3 = true;
 	} else {
-		o->void_ = true; /* a stamp from outside the call that caused it is another's */
+		o->dropped = true; /* a stamp from outside the call that caused it is another's */
 	}
+}
+
+/* A peer's own times lie between ours in length, and a warm-up tells nothing. */
+static bool is_whole(const struct pinger_out *o)
+{
+	return !o->warm_up && o->t1_ns > 0 && o->t2_ns >= o->t1_ns &&
+	       o->t3_ns - o->t0_ns >= o->t2_ns - o->t1_ns;
+}
+
+bool pinger_next(struct pinger *p, struct pinger_report *ret)
+{
+	if (p->whom != PINGER_PEER || p->n_reports == 0)
+		return false;
+	*ret = p->reports[p->first_report];
+	p->first_report = (p->first_report + 1) % PINGER_N_OUT;
+	p->n_reports--;
+	return true;
 }
 
 /* After a bracket: place what was stamped before it. last: no stamp is waited for. */
@@ -170,9 +194,11 @@ static void settle(struct pinger *p, bool last)
 		if (o->t3_real_ns != 0)
 			place(p, o, o->t3_real_ns, false);
 		o->t0_real_ns = o->t3_real_ns = 0;
-		if (!o->answered || (!o->placed_t0 && p->kernel && !last && !o->void_))
+		if (!o->answered || (!o->placed_t0 && p->kernel && !last && !o->dropped))
 			continue;
-		if (!o->void_)
+		if (p->whom == PINGER_PEER && !o->dropped && !o->warm_up && o->t1_ns == 0)
+			continue; /* its next answer tells */
+		if (!o->dropped && (p->whom == PINGER_COLLECTOR || is_whole(o)))
 			report(p, o);
 		o->seq = 0;
 	}
@@ -204,6 +230,11 @@ static void take_answer(struct pinger *p, const uint8_t *data, size_t n, int64_t
 	    a.stream != p->stream || ping_verify(data, &p->key) != PING_OK) {
 		p->n_refused++;
 		return;
+	}
+	o = a.flags & PING_HAS_REPORT && p->whom == PINGER_PEER ? find(p, a.report_seq) : NULL;
+	if (o && o->answered) {
+		o->t1_ns = a.t0_ns;
+		o->t2_ns = a.t3_ns;
 	}
 	o = find(p, a.seq);
 	if (!o || o->answered || at_ns - o->t0_ns > LATE_NS) {
@@ -258,9 +289,10 @@ static void send_one(struct pinger *p, bool warm_up)
 	struct ping q = { .kind = PING_REQUEST, .flags = warm_up ? PING_WARM_UP : 0,
 			  .stream = p->stream, .seq = ++p->seq };
 	struct pinger_out *o = &p->out[p->seq % PINGER_N_OUT];
+	bool tells = p->whom == PINGER_COLLECTOR && p->n_reports > 0;
 	uint8_t bytes[PING_BYTES];
 
-	if (p->n_reports > 0) {
+	if (tells) {
 		const struct pinger_report *r = &p->reports[p->first_report];
 
 		q.flags |= r->flags;
@@ -269,7 +301,8 @@ static void send_one(struct pinger *p, bool warm_up)
 		q.t3_ns = r->t3_ns;
 	}
 	ping_pack(bytes, &q, &p->key);
-	*o = (struct pinger_out){ .seq = p->seq, .number = p->n_numbered, .t0_ns = clock_true_raw() };
+	*o = (struct pinger_out){ .seq = p->seq, .number = p->n_numbered, .warm_up = warm_up,
+				   .t0_ns = clock_true_raw() };
 	if (send(p->fd, bytes, sizeof bytes, MSG_DONTWAIT) != PING_BYTES) {
 		if (errno != EAGAIN && errno != ENOBUFS)
 			p->state = PROBING_NO_PATH;
@@ -282,7 +315,7 @@ static void send_one(struct pinger *p, bool warm_up)
 	}
 	p->n_numbered++;
 	p->n_sent++;
-	if (p->n_reports > 0) {
+	if (tells) {
 		p->first_report = (p->first_report + 1) % PINGER_N_OUT;
 		p->n_reports--;
 	}

@@ -33,7 +33,7 @@ static int set_up(void **state)
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&to, &n), 0);
 	memcpy(&peer, &to, sizeof to);
 	pinger_init(&p);
-	pinger_aim(&p, &peer, ntohs(to.sin_port), STREAM, "token", secret);
+	pinger_aim(&p, PINGER_COLLECTOR, &peer, ntohs(to.sin_port), STREAM, "token", secret);
 	assert_int_equal(p.state, PROBING);
 	ping_derive_key(&key, "token", STREAM, secret);
 	return 0;
@@ -230,12 +230,12 @@ static void the_same_welcome_changes_nothing_and_another_begins_anew(void **stat
 	memcpy(&peer, &to, sizeof to);
 	assert_int_equal(train(v), 5);
 	was = p.fd;
-	pinger_aim(&p, &peer, ntohs(to.sin_port), STREAM, "token", secret);
+	pinger_aim(&p, PINGER_COLLECTOR, &peer, ntohs(to.sin_port), STREAM, "token", secret);
 	assert_int_equal(p.fd, was);
 	assert_int_equal(p.seq, 5);
-	pinger_aim(&p, &peer, ntohs(to.sin_port), STREAM + 1, "token", secret);
+	pinger_aim(&p, PINGER_COLLECTOR, &peer, ntohs(to.sin_port), STREAM + 1, "token", secret);
 	assert_int_equal(p.seq, 0);
-	pinger_aim(&p, NULL, ntohs(to.sin_port), STREAM + 2, "token", secret);
+	pinger_aim(&p, PINGER_COLLECTOR, NULL, ntohs(to.sin_port), STREAM + 2, "token", secret);
 	assert_int_equal(p.fd, -1);
 	assert_int_equal(p.state, PROBING_NOT);
 	assert_true(pinger_due_in_ns(&p) == INT64_MAX);
