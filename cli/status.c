@@ -206,7 +206,38 @@ static void put_counted(const json_t *v, const char *key, const char *one)
 	printf(" %s%s", one, number(v, key) == 1 ? "" : "s");
 }
 
-static void put_screen(const json_t *boot)
+/* Hosts whose clock probes do not get through, and why: their bounds are wider. */
+static void put_paths(const json_t *clocks)
+{
+	const json_t *hosts = json_object_get(clocks, "hosts");
+	size_t i, n_udp = 0, n_kernel = 0, n_stream = 0;
+	json_t *h;
+
+	json_array_foreach((json_t *)hosts, i, h)
+	{
+		bool udp = strcmp(text(h, "way"), "udp") == 0;
+
+		n_udp += udp;
+		n_kernel += udp && strcmp(text(h, "stamps"), "kernel") == 0;
+		n_stream += strcmp(text(h, "way"), "stream") == 0;
+	}
+	if (n_udp + n_stream == 0)
+		return;
+	printf("probes    %zu of %zu hosts, %zu stamped by the kernel\n", n_udp, n_udp + n_stream,
+	       n_kernel);
+	json_array_foreach((json_t *)hosts, i, h)
+	{
+		if (strcmp(text(h, "way"), "stream") != 0)
+			continue;
+		printf("  ");
+		term_put(stdout, text(h, "host"));
+		printf(" goes by the stream of events, with a wider bound: ");
+		term_put(stdout, text(h, "why"));
+		putchar('\n');
+	}
+}
+
+static void put_screen(const json_t *boot, const json_t *clocks)
 {
 	const json_t *run = json_object_get(boot, "run"), *live = json_object_get(boot, "live");
 	const json_t *coverage = json_object_get(boot, "coverage");
@@ -241,6 +272,7 @@ static void put_screen(const json_t *boot)
 	printf(", ");
 	put_count(clock, "unaligned");
 	printf(" not aligned\n");
+	put_paths(clocks);
 	cpu = json_object_get(overhead, "agent_cpu_ratio");
 	if (json_is_number(cpu))
 		printf("agent     %.2f %% of a core\n", 100 * json_number_value(cpu));
@@ -317,7 +349,7 @@ int cmd_status(int argc, char **argv)
 	struct status_options o = {0};
 	char token[MAX_TOKEN];
 	struct client c;
-	json_t *boot;
+	json_t *boot, *clocks = NULL;
 
 	if (!cli_parse(&argp, argc, argv, 0, NULL, &o))
 		return EXIT_USAGE;
@@ -328,6 +360,8 @@ int cmd_status(int argc, char **argv)
 		return EXIT_UNREACHED;
 	}
 	boot = get(&c, "api/v1/boot");
+	if (boot && !o.json)
+		clocks = get(&c, "api/v1/clocks");
 	close_client(&c);
 	if (!boot)
 		return EXIT_UNREACHED;
@@ -335,8 +369,9 @@ int cmd_status(int argc, char **argv)
 		json_dumpf(boot, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
 		putchar('\n');
 	} else {
-		put_screen(boot);
+		put_screen(boot, clocks);
 	}
+	json_decref(clocks);
 	json_decref(boot);
 	return EXIT_FINE;
 }

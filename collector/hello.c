@@ -81,6 +81,21 @@ static struct host *learn_host(struct ingest *g, const struct frame_hello *v)
 	return h;
 }
 
+/* A host that shares our clock has nothing to probe. */
+static void welcome(struct ingest *g, struct inbox_msg *m, struct agent *a, const struct host *h)
+{
+	struct frame f = { .type = FRAME_WELCOME, .protocol = FRAME_PROTOCOL,
+			   .welcome = { .stream = a->stream, .level = g->cfg.level,
+					.run_id = g->run_id, .version = SYNCLINE_VERSION,
+					.notice = a->notice } };
+
+	if (g->probe_port != 0 && !h->same_clock && probes_admit(g, a) == 0) {
+		f.welcome.probe_port = g->probe_port;
+		memcpy(f.welcome.probe_secret, a->probe->secret, sizeof f.welcome.probe_secret);
+	}
+	ingest_answer(g, m, &f);
+}
+
 void ingest_hello(struct ingest *g, struct inbox_msg *m, const struct frame_hello *v,
 		  int64_t now_raw_ns)
 {
@@ -152,11 +167,7 @@ void ingest_hello(struct ingest *g, struct inbox_msg *m, const struct frame_hell
 		put_agent(g, a, now_raw_ns);
 	for (uint32_t i = 0; i < v->n_procs; i++)
 		ingest_learn_process(g, a, &v->procs[i], now_raw_ns);
-	ingest_answer(g, m, &(struct frame){
-				    .type = FRAME_WELCOME, .protocol = FRAME_PROTOCOL,
-				    .welcome = { .stream = a->stream, .level = g->cfg.level,
-						 .run_id = g->run_id, .version = SYNCLINE_VERSION,
-						 .notice = a->notice } });
+	welcome(g, m, a, h);
 }
 
 /* --- heartbeat ----------------------------------------------------------- */
@@ -165,9 +176,7 @@ static void note_exchange(struct ingest *g, struct agent *a, const struct frame_
 			  int64_t now_raw_ns)
 {
 	const struct host *h = &g->peers.hosts[a->host];
-	struct row_exchange *row;
 	bool ours = false;
-	fleet_time t1, t2;
 
 	if (h->same_clock || x->t1_ns == 0 || !ingest_sane_raw(x->t0_ns) ||
 	    !ingest_sane_raw(x->t1_ns) || !ingest_sane_raw(x->t2_ns) || !ingest_sane_raw(x->t3_ns))
@@ -181,17 +190,10 @@ static void note_exchange(struct ingest *g, struct agent *a, const struct frame_
 	if (!ours || x->t3_ns - x->t0_ns < x->t2_ns - x->t1_ns || x->t3_ns < x->t0_ns ||
 	    x->t0_ns <= 0 || x->t3_ns - x->t0_ns > 60 * SECOND_NS)
 		return;
-	t1.ns = ingest_fleet_ns(g, x->t1_ns);
-	t2.ns = ingest_fleet_ns(g, x->t2_ns);
-	if (core_exchange(g->core, a->host, (host_time){ x->t0_ns }, t1, t2,
-			  (host_time){ x->t3_ns }) < 0)
-		ingest_fail(g, -ENOMEM);
-	if (g->cfg.trouble(g->cfg.arg) != 0)
-		return; /* nothing is written now, and another comes in a moment */
-	row = JOB_PUSH(g->job, exchanges);
-	if (row)
-		*row = (struct row_exchange){ a->host, x->t0_ns, t1.ns, t2.ns, x->t3_ns };
-	(void)now_raw_ns;
+	ingest_exchange(g, a->host,
+			&(struct ingest_exchange){ x->t0_ns, x->t1_ns, x->t2_ns, x->t3_ns,
+						   ROW_WAY_STREAM },
+			now_raw_ns);
 }
 
 static unsigned n_connected(const struct ingest *g, int64_t now_raw_ns)
@@ -243,8 +245,11 @@ void ingest_heartbeat(struct ingest *g, struct inbox_msg *m, const struct frame_
 	if (v->oldest_seq > a->oldest_seq)
 		a->oldest_seq = v->oldest_seq;
 	ingest_release_held(g, a, false, now_raw_ns);
+	a->probing = v->probing;
 	note_exchange(g, a, &v->last, now_raw_ns);
 	trouble = g->cfg.trouble(g->cfg.arg);
+	if (trouble == 0)
+		ingest_tell_path(g, a, now_raw_ns);
 	if (trouble == 0 && now_raw_ns - a->told_raw_ns > AGENT_ROW_NS)
 		put_agent(g, a, now_raw_ns);
 	notice = trouble ? ingest_trouble_text(trouble) : a->notice;

@@ -53,6 +53,7 @@ struct inbox {
 	struct place *places; /* owned */
 	unsigned n_places;
 	char url[INBOX_MAX_URL];
+	nng_sockaddr address; /* of the control listener */
 
 	/* any thread */
 	atomic_bool ending; /* no more receives are armed */
@@ -246,10 +247,10 @@ static int open_socket(nng_socket *s, bool *has)
 	return outcome_of(r);
 }
 
-static int listen_on(nng_socket s, const char *url, uint16_t *ret_port)
+static int listen_on(nng_socket s, const char *url, nng_sockaddr *ret, uint16_t *ret_port)
 {
 	nng_listener l;
-	nng_sockaddr sa;
+	nng_sockaddr sa = { 0 };
 	int r = nng_listener_create(&l, s, url);
 
 	if (r != 0)
@@ -268,6 +269,7 @@ static int listen_on(nng_socket s, const char *url, uint16_t *ret_port)
 		else if (sa.s_family == NNG_AF_INET6)
 			*ret_port = ntohs(sa.s_in6.sa_port);
 	}
+	*ret = sa;
 	return 0;
 }
 
@@ -291,13 +293,14 @@ static int listen_both(struct inbox *in, const char *url)
 	if (!any_port && frame_data_url(url, data_url, sizeof data_url) != 0)
 		return INBOX_BAD_URL;
 	for (int tries = 0; tries < 16; tries++) {
+		nng_sockaddr data_address;
 		uint16_t port;
 
 		r = open_socket(&in->control, &in->has_control);
 		if (r == 0)
 			r = open_socket(&in->data, &in->has_data);
 		if (r == 0)
-			r = listen_on(in->control, url, &port);
+			r = listen_on(in->control, url, &in->address, &port);
 		if (r != 0)
 			break;
 		if (any_port)
@@ -307,7 +310,7 @@ static int listen_both(struct inbox *in, const char *url)
 		if (frame_data_url(in->url, data_url, sizeof data_url) != 0)
 			r = any_port ? INBOX_IN_USE : INBOX_BAD_URL;
 		else
-			r = listen_on(in->data, data_url, &port);
+			r = listen_on(in->data, data_url, &data_address, &port);
 		if (r != INBOX_IN_USE || !any_port)
 			break;
 		close_sockets(in);
@@ -390,6 +393,29 @@ void inbox_start(struct inbox *in)
 const char *inbox_url(const struct inbox *in)
 {
 	return in->url;
+}
+
+bool inbox_address(const struct inbox *in, struct sockaddr_storage *ret)
+{
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
+	struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
+	const nng_sockaddr *a = &in->address;
+
+	memset(ret, 0, sizeof *ret);
+	if (a->s_family == NNG_AF_INET) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = a->s_in.sa_port;
+		v4->sin_addr.s_addr = a->s_in.sa_addr;
+		return true;
+	}
+	if (a->s_family == NNG_AF_INET6) {
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = a->s_in6.sa_port;
+		memcpy(&v6->sin6_addr, a->s_in6.sa_addr, sizeof v6->sin6_addr);
+		v6->sin6_scope_id = a->s_in6.sa_scope;
+		return true;
+	}
+	return false;
 }
 
 unsigned inbox_n_free(const struct inbox *in)

@@ -53,6 +53,9 @@ struct inbox;
 int inbox_open(struct inbox **ret, const struct inbox_config *cfg);
 void inbox_start(struct inbox *in);
 const char *inbox_url(const struct inbox *in); /* with the port that was picked */
+/* Where agents' control connections come to; false: not by an internet address. */
+struct sockaddr_storage;
+bool inbox_address(const struct inbox *in, struct sockaddr_storage *ret);
 /* Data messages that could be taken now. Loop thread. */
 unsigned inbox_n_free(const struct inbox *in);
 

@@ -246,6 +246,7 @@ void ingest_tick(struct ingest *g, int64_t now_raw_ns)
 		if (a->held && now_raw_ns - a->held->since_raw_ns > HOLD_NS)
 			ingest_release_held(g, a, true, now_raw_ns);
 	}
+	ingest_close_seconds(g, now_raw_ns - 2 * SECOND_NS);
 	if (core_tick(g->core, (fleet_time){ ingest_fleet_ns(g, now_raw_ns) }) != 0)
 		ingest_fail(g, -ENOMEM);
 	/* While nothing can be written, one job grows instead of many. */
@@ -280,11 +281,17 @@ void ingest_finish(struct ingest *g, int64_t now_raw_ns)
 	for (uint32_t i = 0; i < g->peers.n_agents; i++)
 		while (g->peers.agents[i]->held && g->fatal == 0)
 			ingest_release_held(g, g->peers.agents[i], true, now_raw_ns);
+	ingest_close_seconds(g, INT64_MAX);
 	g->stopping = true;
 	if (g->fatal == 0 && g->run.ended_ns != FACT_NONE && g->run_id[0] &&
 	    core_finish(g->core, (fleet_time){ ingest_fleet_ns(g, now_raw_ns) }) != 0)
 		ingest_fail(g, -ENOMEM);
 	submit(g);
+}
+
+void ingest_set_probe_port(struct ingest *g, uint16_t port)
+{
+	g->probe_port = port;
 }
 
 void ingest_status(const struct ingest *g, int64_t now_raw_ns, struct ingest_status *ret)
@@ -303,6 +310,8 @@ void ingest_status(const struct ingest *g, int64_t now_raw_ns, struct ingest_sta
 		.n_drops = g->n_gap + g->n_dropped + g->n_text_dropped + g->n_names_dropped,
 		.ended = g->run_id[0] && g->run.ended_ns != FACT_NONE,
 	};
+	for (uint32_t i = 0; i < g->peers.n_hosts; i++)
+		ret->n_hosts_by_stream += ingest_goes_by_stream(&g->peers.hosts[i], now_raw_ns);
 	for (uint32_t i = 0; i < g->peers.n_agents; i++) {
 		const struct agent *a = g->peers.agents[i];
 		bool connected = a->seen_raw_ns && now_raw_ns - a->seen_raw_ns < CONNECTED_NS;

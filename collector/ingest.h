@@ -67,6 +67,9 @@ void ingest_finish(struct ingest *g, int64_t now_raw_ns);
 /* Out of memory half way: what is in memory may not be stored any more. */
 int ingest_fatal(const struct ingest *g);
 
+/* Where agents' clock probes are taken (responder.h), told with each welcome; 0 = nowhere. */
+void ingest_set_probe_port(struct ingest *g, uint16_t port);
+
 int64_t ingest_fleet_ns(const struct ingest *g, int64_t raw_ns);
 const char *ingest_run_id(const struct ingest *g); /* "" = not known yet */
 
@@ -74,7 +77,7 @@ struct ingest_status {
 	int64_t last_event_ns; /* fleet; FACT_NONE = none yet */
 	uint32_t n_agents, n_agents_lost;
 	uint32_t n_ranks, n_ranks_seen, n_ranks_expected;
-	uint32_t n_hosts;
+	uint32_t n_hosts, n_hosts_by_stream;
 	uint64_t n_events, n_events_lost, n_drops;
 	double agent_cpu_ratio; /* NaN unknown */
 	bool ended;

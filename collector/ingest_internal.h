@@ -28,6 +28,7 @@ struct ingest {
 	unsigned n_held; /* batches that wait for their turn */
 	bool stopping;
 	int fatal;
+	uint32_t probe_port; /* 0 = no probes are taken */
 
 	uint64_t n_events, n_gap, n_dropped, n_text_dropped, n_names_dropped;
 	int64_t last_event_ns;
@@ -91,6 +92,24 @@ void ingest_hello(struct ingest *g, struct inbox_msg *m, const struct frame_hell
 		  int64_t now_raw_ns);
 void ingest_heartbeat(struct ingest *g, struct inbox_msg *m, const struct frame_heartbeat *v,
 		      int64_t now_raw_ns);
+
+/* exchanges.c: what becomes of two-way exchanges. */
+struct ingest_exchange {
+	int64_t t0_ns, t1_ns, t2_ns, t3_ns; /* t0, t3 host; t1, t2 collector; all RAW */
+	enum row_way way;
+};
+void ingest_exchange(struct ingest *g, uint32_t host, const struct ingest_exchange *x,
+		     int64_t now_raw_ns);
+/* Of seconds that began before then, the rows. */
+void ingest_close_seconds(struct ingest *g, int64_t before_raw_ns);
+/* Exchanges a second. */
+unsigned ingest_probe_wish(const struct ingest *g, uint32_t host, int64_t now_raw_ns);
+/* Heard of by this process, and not by its probes. */
+bool ingest_goes_by_stream(const struct host *h, int64_t now_raw_ns);
+void ingest_tell_path(struct ingest *g, const struct agent *a, int64_t now_raw_ns);
+
+/* snapshots.c: a host's clocks among each other. */
+void ingest_snapshot(struct ingest *g, const struct agent *a, const struct frame_snapshot *v);
 
 /* batch.c: one batch. */
 

@@ -6,7 +6,8 @@
  *  │ stamp time │ async │   (align → match → graph     │       │ one trans- │
  *  │            │◀──────│    → verdict, heat)          │◀──────│ action a   │
  *  │ send       │ reply │ HTTP (libmicrohttpd's fd)    │ async │ group      │
- *  └────────────┘       │ timer 10 Hz, signals         │       ├────────────┤
+ *  └────────────┘       │ clock probes (UDP)           │       ├────────────┤
+ *                       │ timer 20 Hz, signals         │       │            │
  *                       └──────────────┬───────────────┘       │ checkpoint │
  *                                      │ uv_queue_work         └────────────┘
  *                                      ▼
@@ -22,6 +23,7 @@
 #include "heat.h"
 #include "inbox.h"
 #include "ingest.h"
+#include "responder.h"
 #include "../proto/said.h"
 #include "serve/serve.h"
 #include "store/store.h"
@@ -35,6 +37,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,6 +58,8 @@ struct options {
 	const char *token_file, *http_token_file;
 	const char *http_hosts[MAX_HTTP_HOSTS];
 	size_t n_http_hosts;
+	uint32_t probe_port; /* 0 = as the control port */
+	bool no_probes;
 	int ready_fd; /* -1 = none */
 	uint32_t level; /* UINT32_MAX = no opinion */
 	bool read_only;
@@ -72,6 +77,7 @@ struct collector {
 	struct core *core;
 	struct ingest *ingest;
 	struct inbox *inbox;
+	struct responder *responder; /* NULL: no clock probes are taken */
 	struct serve *serve;
 
 	bool is_new; /* the catalogue was made by this start */
@@ -97,7 +103,8 @@ static void say(const char *fmt, ...)
 
 /* --- options ------------------------------------------------------------- */
 
-enum { OPT_HTTP_TOKEN_FILE = 256, OPT_HTTP_HOST, OPT_READY_FD, OPT_READ_ONLY };
+enum { OPT_HTTP_TOKEN_FILE = 256, OPT_HTTP_HOST, OPT_READY_FD, OPT_READ_ONLY,
+       OPT_PROBE_PORT };
 
 static const struct argp_option option_table[] = {
 	{ "db", 'd', "FILE", 0, "catalogue of the run; a directory means FILE = its <run id>.db", 0 },
@@ -114,6 +121,9 @@ static const struct argp_option option_table[] = {
 	  "other hosts can reach the page)", 0 },
 	{ "http-host", OPT_HTTP_HOST, "NAME", 0,
 	  "a further name that browsers reach the page by, as behind an ingress; may be repeated", 0 },
+	{ "probe-port", OPT_PROBE_PORT, "N", 0,
+	  "UDP port for the agents' clock probes (default: the number of the --listen port, or any free "
+	  "one when that is taken; 0: take none, clocks are then estimated from the stream)", 0 },
 	{ "level", 'L', "N", 0, "what probes record, 0 to 4 (default: what they and their agents say)", 0 },
 	{ "ready-fd", OPT_READY_FD, "N", 0, "write one line of JSON to this descriptor once it serves", 0 },
 	{ "read-only", OPT_READ_ONLY, NULL, 0, "serve an existing catalogue, never write it", 0 },
@@ -157,6 +167,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'L':
 		o->level = (uint32_t)parse_number(state, "--level", arg, LEVEL_MAX);
+		return 0;
+	case OPT_PROBE_PORT:
+		o->probe_port = (uint32_t)parse_number(state, "--probe-port", arg, 65535);
+		o->no_probes = o->probe_port == 0;
 		return 0;
 	case OPT_HTTP_TOKEN_FILE:
 		o->http_token_file = arg;
@@ -414,6 +428,7 @@ static void on_live(void *arg, struct serve_live *ret)
 {
 	struct collector *c = arg;
 	int64_t raw_ns = clk_raw_ns();
+	struct responder_stats p = { 0 };
 	struct ingest_status s;
 	struct core_stats k;
 
@@ -434,9 +449,14 @@ static void on_live(void *arg, struct serve_live *ret)
 		.clock_error_ns = k.n_hosts_unaligned ? FACT_NONE : k.max_clock_error_ns,
 		.n_hosts = s.n_hosts,
 		.n_hosts_unaligned = k.n_hosts_unaligned,
+		.n_hosts_by_stream = s.n_hosts_by_stream,
 		.agent_cpu_ratio = s.agent_cpu_ratio,
 		.ended = s.ended,
 	};
+	if (c->responder)
+		responder_stats(c->responder, &p);
+	for (unsigned i = PROBE_ANSWER + 1; i < PROBE_N_OUTCOMES; i++)
+		ret->n_probes_refused += p.n[i];
 }
 
 static void say_storing_again(struct collector *c)
@@ -475,6 +495,8 @@ static void on_tick(uv_timer_t *timer)
 	struct collector *c = timer->data;
 	struct serve_live live;
 
+	if (c->responder)
+		responder_tick(c->responder);
 	ingest_tick(c->ingest, clk_raw_ns());
 	check_fatal(c);
 	if (c->stopping)
@@ -505,6 +527,8 @@ static void stop(struct collector *c)
 	c->stopping = true;
 	if (c->inbox) {
 		uv_timer_stop(&c->tick);
+		responder_close(c->responder);
+		c->responder = NULL;
 		inbox_pause(c->inbox);
 		ingest_finish(c->ingest, clk_raw_ns());
 		store_stop(c->store, STOP_DEADLINE_MS);
@@ -585,6 +609,24 @@ static int open_store(struct collector *c)
 	return 0;
 }
 
+/* Without it clocks are estimated all the same, with a wider bound. */
+static void open_responder(struct collector *c)
+{
+	struct sockaddr_storage at;
+	int r;
+
+	if (c->opt.no_probes || !inbox_address(c->inbox, &at))
+		return;
+	r = responder_open(&c->responder, &c->loop, c->ingest, &at, (uint16_t)c->opt.probe_port);
+	if (r != 0) {
+		say("cannot take clock probes: %s. Clocks are estimated from the stream of events, with a "
+		    "wider bound; name a free UDP port with --probe-port.",
+		    uv_strerror(r));
+		return;
+	}
+	ingest_set_probe_port(c->ingest, responder_port(c->responder));
+}
+
 static int open_live(struct collector *c)
 {
 	struct inbox_config cfg = { .loop = &c->loop, .url = c->opt.listen, .deliver = on_message,
@@ -600,6 +642,7 @@ static int open_live(struct collector *c)
 		say("%s", why);
 		return r == INBOX_BAD_URL ? EXIT_USAGE : EXIT_UNREACHED;
 	}
+	open_responder(c);
 	return 0;
 }
 

@@ -43,6 +43,7 @@ static void agent_free(struct agent *a)
 		free(h);
 	}
 	ranges_fini(&a->seqs);
+	probes_free(a);
 	free(a->proc_of);
 	free(a);
 }

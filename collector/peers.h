@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "probes.h"
 #include "ranges.h"
 #include "store/job.h"
 #include "../proto/frame.h"
@@ -20,12 +21,36 @@
 #define PROCESS_MAX_NAMES (1u << 20) /* larger ids are refused */
 #define PEER_NONE UINT32_MAX
 
+/* The best exchanges of one second of the host's. */
+struct host_second {
+	bool open;
+	int64_t number, since_raw_ns;
+	struct row_exchange there, back;
+	int64_t t0_ns, offset_ns; /* the clock as believed when it opened: fleet - host, */
+	double rate;		  /* and how that changes */
+	int64_t there_ns, back_ns; /* how long, against that */
+};
+
 struct host {
 	uint32_t id;
 	char name[FRAME_MAX_ID + 1], boot_id[FRAME_MAX_ID + 1];
 	uint64_t time_ns_inode;
 	bool same_clock;
 	int64_t offset_ns; /* fleet - RAW: exact with same_clock, else a first guess */
+
+	struct row_snapshot snapshot; /* the newest */
+	bool has_snapshot;
+	uint32_t snapshot_agent; /* who told it; PEER_NONE = an earlier collector */
+	struct host_second second;
+	int64_t probe_raw_ns; /* the newest exchange by UDP, 0 = none */
+	enum row_way probe_way;
+	/* for how many exchanges are wanted */
+	int quality; /* 0 unplaced, 1 poor, 2 good */
+	int64_t changed_raw_ns; /* 0 = not judged yet */
+	/* as last told */
+	enum row_way told_way;
+	const char *told_why;
+	int64_t told_path_raw_ns; /* 0 = never */
 };
 
 /* A batch that waits for one with a smaller number. */
@@ -63,6 +88,9 @@ struct agent {
 	struct { int64_t t1_ns, t2_ns; } beats[AGENT_BEATS];
 	unsigned next_beat;
 	char notice[200]; /* told with each answer; "" = none */
+
+	struct probe_peer *probe; /* owned; NULL: it has not said hello to this process */
+	struct frame_probing_state probing; /* as it said last */
 };
 
 struct ring {

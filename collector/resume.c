@@ -127,6 +127,18 @@ static int load_exchange(void *arg, const struct row_exchange *v)
 	return r < 0 ? r : 0;
 }
 
+static int load_snapshot(void *arg, const struct row_snapshot *v)
+{
+	struct ingest *g = arg;
+
+	if (v->host >= g->peers.n_hosts)
+		return STORE_DAMAGED;
+	g->peers.hosts[v->host].snapshot = *v;
+	g->peers.hosts[v->host].has_snapshot = true;
+	g->peers.hosts[v->host].snapshot_agent = PEER_NONE;
+	return 0;
+}
+
 static int load_chunk(void *arg, const struct row_chunk *v)
 {
 	struct ingest *g = arg;
@@ -148,7 +160,8 @@ int ingest_load(struct ingest *g, struct store *s)
 	static const struct store_reader_fns before = {
 		.host = load_host, .agent = load_agent, .batches = load_batches,
 		.process = load_process, .ring = load_ring, .name = load_name,
-		.core_state = load_core_state, .rank_step = load_rank_step, .exchange = load_exchange, .chunk = load_chunk,
+		.core_state = load_core_state, .rank_step = load_rank_step, .exchange = load_exchange,
+		.snapshot = load_snapshot, .chunk = load_chunk,
 	};
 	struct store_head head;
 	int r = store_head(s, &head);

@@ -153,6 +153,13 @@ static void put_heartbeat(struct packer *p, const struct frame_heartbeat *h)
 	key_u64(p, "old", h->oldest_seq);
 	key_u64(p, "cpu", h->cpu_ns);
 	key_u64(p, "rss", h->rss_bytes);
+	put_str(p, "pb");
+	put_array(p, 5);
+	put_u64(p, h->probing.state);
+	put_u64(p, h->probing.n_sent);
+	put_u64(p, h->probing.n_answered);
+	put_u64(p, h->probing.n_refused);
+	put_u64(p, h->probing.peer_port);
 	put_str(p, "fl");
 	put_array(p, h->n_inflight);
 	for (uint32_t i = 0; i < h->n_inflight; i++) {
@@ -168,6 +175,22 @@ static void put_heartbeat(struct packer *p, const struct frame_heartbeat *h)
 		put_u64(p, f->op);
 		put_i64(p, f->since_ns);
 		put_i64(p, f->last_event_ns);
+	}
+}
+
+static void put_snapshots(struct packer *p, const struct frame_snapshot *v, uint32_t n)
+{
+	put_str(p, "sn");
+	put_array(p, n);
+	for (uint32_t i = 0; i < n; i++) {
+		put_array(p, 7);
+		put_i64(p, v[i].raw_ns);
+		put_i64(p, v[i].mono_ns);
+		put_i64(p, v[i].real_ns);
+		put_i64(p, v[i].boot_ns);
+		put_u64(p, v[i].half_ns);
+		put_u64(p, v[i].tick_source);
+		put_u64(p, v[i].tick);
 	}
 }
 
@@ -215,6 +238,29 @@ static void put_batch(struct packer *p, const struct frame_batch *b)
 		put_str(p, b->gauges[i].name);
 		check(p, msgpack_pack_double(&p->pk, b->gauges[i].value));
 	}
+	put_snapshots(p, b->snapshots, b->n_snapshots);
+	put_str(p, "px");
+	put_array(p, b->n_peer_exchanges);
+	for (uint32_t i = 0; i < b->n_peer_exchanges; i++) {
+		put_array(p, 5);
+		put_u64(p, b->peer_exchanges[i].host);
+		put_i64(p, b->peer_exchanges[i].t0_ns);
+		put_i64(p, b->peer_exchanges[i].t1_ns);
+		put_i64(p, b->peer_exchanges[i].t2_ns);
+		put_i64(p, b->peer_exchanges[i].t3_ns);
+	}
+}
+
+static void put_peers(struct packer *p, const struct frame_peer *v, uint32_t n)
+{
+	put_str(p, "pe");
+	put_array(p, n);
+	for (uint32_t i = 0; i < n; i++) {
+		put_array(p, 3);
+		put_u64(p, v[i].host);
+		put_u64(p, v[i].port);
+		put_bin(p, v[i].address, v[i].n_address);
+	}
 }
 
 /* Entries of the map beyond "t" and "v". */
@@ -222,13 +268,14 @@ static size_t n_keys(enum frame_type t)
 {
 	switch (t) {
 	case FRAME_HELLO:
-	case FRAME_HEARTBEAT:
 		return 10;
+	case FRAME_HEARTBEAT:
 	case FRAME_BATCH:
-		return 9;
+		return 11;
 	case FRAME_WELCOME:
+		return 8;
 	case FRAME_BEAT:
-		return 5;
+		return 6;
 	case FRAME_ACK:
 	case FRAME_REFUSE:
 		return 2;
@@ -263,6 +310,11 @@ int frame_pack(struct frame_buf *b, const struct frame *f)
 		key_str(&p, "run", f->welcome.run_id);
 		key_str(&p, "ver", f->welcome.version);
 		key_str(&p, "no", f->welcome.notice);
+		key_u64(&p, "up", f->welcome.probe_port);
+		put_str(&p, "us");
+		put_bin(&p, f->welcome.probe_secret, sizeof f->welcome.probe_secret);
+		put_str(&p, "ms");
+		put_bin(&p, f->welcome.peer_secret, sizeof f->welcome.peer_secret);
 		break;
 	case FRAME_BEAT:
 		key_i64(&p, "t1", f->beat.t1_ns);
@@ -270,6 +322,7 @@ int frame_pack(struct frame_buf *b, const struct frame *f)
 		key_u64(&p, "lv", f->beat.level);
 		key_u64(&p, "cr", f->beat.credit);
 		key_str(&p, "no", f->beat.notice);
+		put_peers(&p, f->beat.peers, f->beat.n_peers);
 		break;
 	case FRAME_ACK:
 		key_u64(&p, "sq", f->ack.seq);
@@ -296,7 +349,8 @@ struct reader {
 	bool bad, no_memory;
 };
 
-static const msgpack_object *find(struct reader *r, const char *key)
+/* NULL: the sender is of a release that did not have it. */
+static const msgpack_object *find_newer(struct reader *r, const char *key)
 {
 	size_t n = strlen(key);
 
@@ -307,8 +361,15 @@ static const msgpack_object *find(struct reader *r, const char *key)
 		    memcmp(kv->key.via.str.ptr, key, n) == 0)
 			return &kv->val;
 	}
-	r->bad = true;
 	return NULL;
+}
+
+static const msgpack_object *find(struct reader *r, const char *key)
+{
+	const msgpack_object *o = find_newer(r, key);
+
+	r->bad |= !o;
+	return o;
 }
 
 static uint64_t as_u64(struct reader *r, const msgpack_object *o, uint64_t max)
@@ -471,6 +532,20 @@ static void get_hello(struct reader *r, struct frame_hello *h)
 	h->procs = get_procs(r, &h->n_procs);
 }
 
+static void get_probing(struct reader *r, struct frame_probing_state *v)
+{
+	const msgpack_object *o = find_newer(r, "pb"), *f = o ? fields(r, o, 4) : NULL;
+
+	if (!f)
+		return;
+	v->state = as_u32(r, f);
+	v->n_sent = as_u64(r, f + 1, INT64_MAX);
+	v->n_answered = as_u64(r, f + 2, INT64_MAX);
+	v->n_refused = as_u64(r, f + 3, INT64_MAX);
+	if (o->via.array.size > 4)
+		v->peer_port = (uint32_t)as_u64(r, f + 4, UINT16_MAX);
+}
+
 static void get_heartbeat(struct reader *r, struct frame_heartbeat *h)
 {
 	const msgpack_object *x, *list;
@@ -492,6 +567,7 @@ static void get_heartbeat(struct reader *r, struct frame_heartbeat *h)
 	h->oldest_seq = as_u64(r, find(r, "old"), INT64_MAX);
 	h->cpu_ns = as_u64(r, find(r, "cpu"), INT64_MAX);
 	h->rss_bytes = as_u64(r, find(r, "rss"), INT64_MAX);
+	get_probing(r, &h->probing);
 
 	list = as_list(r, "fl", FRAME_MAX_PROCS, &h->n_inflight);
 	h->inflight = v = room(r, h->n_inflight, sizeof *v);
@@ -595,6 +671,51 @@ static void get_gauges(struct reader *r, struct frame_batch *b)
 	}
 }
 
+static void get_snapshots(struct reader *r, struct frame_batch *b)
+{
+	const msgpack_object *list;
+	struct frame_snapshot *v;
+
+	if (!find_newer(r, "sn"))
+		return;
+	list = as_list(r, "sn", WIRE_MAX_ELEMENTS, &b->n_snapshots);
+	b->snapshots = v = room(r, b->n_snapshots, sizeof *v);
+	for (uint32_t i = 0; sound(r) && i < b->n_snapshots; i++) {
+		const msgpack_object *f = fields(r, &list[i], 7);
+
+		if (!f)
+			break;
+		v[i] = (struct frame_snapshot){
+			.raw_ns = as_i64(r, f),
+			.mono_ns = as_i64(r, f + 1),
+			.real_ns = as_i64(r, f + 2),
+			.boot_ns = as_i64(r, f + 3),
+			.half_ns = as_u32(r, f + 4),
+			.tick_source = as_u32(r, f + 5),
+			.tick = as_u64(r, f + 6, UINT64_MAX),
+		};
+	}
+}
+
+static void get_peer_exchanges(struct reader *r, struct frame_batch *b)
+{
+	const msgpack_object *list;
+	struct frame_peer_exchange *v;
+
+	if (!find_newer(r, "px"))
+		return;
+	list = as_list(r, "px", WIRE_MAX_ELEMENTS, &b->n_peer_exchanges);
+	b->peer_exchanges = v = room(r, b->n_peer_exchanges, sizeof *v);
+	for (uint32_t i = 0; sound(r) && i < b->n_peer_exchanges; i++) {
+		const msgpack_object *f = fields(r, &list[i], 5);
+
+		if (!f)
+			break;
+		v[i] = (struct frame_peer_exchange){ as_u32(r, f), as_i64(r, f + 1), as_i64(r, f + 2),
+						     as_i64(r, f + 3), as_i64(r, f + 4) };
+	}
+}
+
 static void get_batch(struct reader *r, struct frame_batch *b)
 {
 	b->stream = as_u64(r, find(r, "st"), UINT64_MAX);
@@ -606,6 +727,55 @@ static void get_batch(struct reader *r, struct frame_batch *b)
 	get_chunks(r, b);
 	get_texts(r, b);
 	get_gauges(r, b);
+	get_snapshots(r, b);
+	get_peer_exchanges(r, b);
+}
+
+static void get_peers(struct reader *r, struct frame_beat *b)
+{
+	const msgpack_object *list;
+
+	if (!find_newer(r, "pe"))
+		return;
+	list = as_list(r, "pe", FRAME_MAX_PEERS, &b->n_peers);
+	for (uint32_t i = 0; sound(r) && i < b->n_peers; i++) {
+		const msgpack_object *f = fields(r, &list[i], 3);
+		struct frame_peer *v = &b->peers[i];
+
+		if (!f)
+			break;
+		v->host = as_u32(r, f);
+		v->port = (uint32_t)as_u64(r, f + 1, UINT16_MAX);
+		if (f[2].type != MSGPACK_OBJECT_BIN ||
+		    (f[2].via.bin.size != 4 && f[2].via.bin.size != 16)) {
+			r->bad = true;
+			break;
+		}
+		v->n_address = (uint8_t)f[2].via.bin.size;
+		memcpy(v->address, f[2].via.bin.ptr, v->n_address);
+	}
+}
+
+static void as_secret(struct reader *r, const msgpack_object *o, uint8_t out[FRAME_SECRET_BYTES])
+{
+	if (o->type != MSGPACK_OBJECT_BIN || o->via.bin.size != FRAME_SECRET_BYTES)
+		r->bad = true;
+	else
+		memcpy(out, o->via.bin.ptr, FRAME_SECRET_BYTES);
+}
+
+/* A release without clock probes says none of it. */
+static void get_probe_place(struct reader *r, struct frame_welcome *w)
+{
+	const msgpack_object *peers = find_newer(r, "ms");
+	const msgpack_object *port = find_newer(r, "up"), *secret = find_newer(r, "us");
+
+	if (!port || !secret)
+		return;
+	w->probe_port = (uint32_t)as_u64(r, port, UINT16_MAX);
+	as_secret(r, secret, w->probe_secret);
+	if (peers)
+		as_secret(r, peers, w->peer_secret);
 }
 
 static bool get_body(struct reader *r, struct frame *f)
@@ -628,6 +798,7 @@ static bool get_body(struct reader *r, struct frame *f)
 			.version = as_str(r, find(r, "ver"), FRAME_MAX_ID),
 			.notice = as_str(r, find(r, "no"), 1024),
 		};
+		get_probe_place(r, &f->welcome);
 		return true;
 	case FRAME_BEAT:
 		f->beat = (struct frame_beat){
@@ -637,6 +808,7 @@ static bool get_body(struct reader *r, struct frame *f)
 			.credit = as_u32(r, find(r, "cr")),
 			.notice = as_str(r, find(r, "no"), 1024),
 		};
+		get_peers(r, &f->beat);
 		return true;
 	case FRAME_ACK:
 		f->ack = (struct frame_ack){

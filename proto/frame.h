@@ -77,11 +77,26 @@ struct frame_hello {
 	const struct frame_proc *procs;
 };
 
+#define FRAME_SECRET_BYTES 32
 struct frame_welcome {
 	uint64_t stream; /* names every later frame of this agent */
 	uint32_t level;
 	const char *run_id, *version;
 	const char *notice; /* "" or a sentence for the agent's log */
+	/* Where clock probes go (ping.h), on the host of the control URL; 0 = nowhere. */
+	uint32_t probe_port;
+	uint8_t probe_secret[FRAME_SECRET_BYTES]; /* of this stream */
+	/* Agents probe each other under this one; all zero: they do not. */
+	uint8_t peer_secret[FRAME_SECRET_BYTES];
+};
+
+/* Another agent to probe. */
+#define FRAME_MAX_PEERS 8
+struct frame_peer {
+	uint32_t host; /* the collector's number for it, said again in what is reported */
+	uint32_t port;
+	uint8_t n_address; /* 4 or 16 bytes of it */
+	uint8_t address[16];
 };
 
 /* One round trip of the control pair: agent sent t0, collector got t1 and
@@ -100,6 +115,18 @@ struct frame_inflight {
 	int64_t last_event_ns;
 };
 
+/* How the agent's clock probes fare: what tells a lost request from a lost answer. */
+enum frame_probing {
+	PROBING_NOT = 0,     /* not asked to, or the clock is the collector's own */
+	PROBING = 1,
+	PROBING_NO_PATH = 2, /* no such host, no socket, or the network refuses it */
+};
+struct frame_probing_state {
+	uint32_t state; /* enum frame_probing */
+	uint64_t n_sent, n_answered, n_refused; /* refused: forged, repeated, late or malformed */
+	uint32_t peer_port; /* where other agents' probes are answered, 0 = nowhere */
+};
+
 struct frame_heartbeat {
 	uint64_t stream;
 	int64_t t0_ns, real_ns;
@@ -107,6 +134,7 @@ struct frame_heartbeat {
 	uint64_t n_spooled_bytes, n_spool_dropped; /* batches kept, events given up */
 	uint64_t oldest_seq; /* of the batches still kept; what is below never comes (again) */
 	uint64_t cpu_ns, rss_bytes; /* the agent's own cost */
+	struct frame_probing_state probing;
 	uint32_t n_inflight;
 	const struct frame_inflight *inflight;
 };
@@ -116,6 +144,8 @@ struct frame_beat {
 	uint32_t level;  /* beyond LEVEL_MAX = no opinion */
 	uint32_t credit; /* batches the collector would take now */
 	const char *notice;
+	uint32_t n_peers;
+	struct frame_peer peers[FRAME_MAX_PEERS];
 };
 
 struct frame_chunk {
@@ -143,7 +173,23 @@ struct frame_gauge {
 	double value;
 };
 
-/* The unit of durability. Order of use: procs, names, chunks, texts, gauges.
+/* One instant on every clock of the host: what a foreign stamp is converted by. All
+ * of them were read within half_ns of raw_ns. */
+#define FRAME_NO_TICK UINT32_MAX
+struct frame_snapshot {
+	int64_t raw_ns, mono_ns, real_ns, boot_ns;
+	uint32_t half_ns;
+	uint32_t tick_source; /* enum shm_tick, or FRAME_NO_TICK */
+	uint64_t tick;
+};
+
+/* An exchange with another agent's host: t0, t3 on our clock, t1, t2 on its own. */
+struct frame_peer_exchange {
+	uint32_t host;
+	int64_t t0_ns, t1_ns, t2_ns, t3_ns;
+};
+
+/* The unit of durability. Order of use: procs, names, chunks, texts, gauges, snapshots.
  * States every process that it mentions (procs), so that it is understood by
  * itself; .proc is an index that is used again after its process is over. A
  * stream speaks for one agent_id: what an earlier agent left in its spool goes
@@ -152,12 +198,15 @@ struct frame_batch {
 	uint64_t stream, seq; /* seq from 1, per agent_id */
 	uint8_t agent_id[16];
 	uint64_t n_given_up; /* events that the spool had no room for, so far */
-	uint32_t n_procs, n_names, n_chunks, n_texts, n_gauges;
+	uint32_t n_procs, n_names, n_chunks, n_texts, n_gauges, n_snapshots;
+	uint32_t n_peer_exchanges;
 	const struct frame_proc *procs;
 	const struct frame_name *names;
 	const struct frame_chunk *chunks;
 	const struct frame_text *texts;
 	const struct frame_gauge *gauges;
+	const struct frame_snapshot *snapshots;
+	const struct frame_peer_exchange *peer_exchanges;
 };
 
 struct frame_ack {

@@ -75,8 +75,27 @@ WHERE m.n_values > 1 AND e.value <> m.value;
 DROP VIEW IF EXISTS clock_sample;
 CREATE VIEW clock_sample AS
 SELECT h.name AS host, e.host_t0_ns, e.t1_ns, e.t2_ns, e.host_t3_ns,
-       (e.host_t3_ns - e.host_t0_ns) - (e.t2_ns - e.t1_ns) AS rtt_ns
+       (e.host_t3_ns - e.host_t0_ns) - (e.t2_ns - e.t1_ns) AS rtt_ns,
+       CASE e.way WHEN 0 THEN 'stream' ELSE 'udp' END AS way,
+       CASE e.way WHEN 2 THEN 'kernel' ELSE 'program' END AS stamps
 FROM raw_exchange e JOIN raw_host h USING (host_id);
+
+DROP VIEW IF EXISTS clock_path;
+CREATE VIEW clock_path AS
+SELECT h.name AS host, p.at_ns, p.way, p.stamps, p.why, p.n_sent, p.n_received, p.n_answered,
+       p.n_exchanges, p.n_refused, p.wish
+FROM raw_clock_path p JOIN raw_host h USING (host_id);
+
+DROP VIEW IF EXISTS clock_snapshot;
+CREATE VIEW clock_snapshot AS
+SELECT h.name AS host, s.host_ns, s.half_ns, s.mono_ns, s.real_ns, s.boot_ns,
+       CASE s.tick_source WHEN 1 THEN 'tsc' WHEN 2 THEN 'cntvct' END AS tick_source, s.tick
+FROM raw_snapshot s JOIN raw_host h USING (host_id);
+
+DROP VIEW IF EXISTS clock_step;
+CREATE VIEW clock_step AS
+SELECT h.name AS host, s.host_from_ns, s.host_to_ns, s.kind, s.step_ns, s.error_ns AS step_err_ns
+FROM raw_clock_step s JOIN raw_host h USING (host_id);
 
 DROP VIEW IF EXISTS clock_quality;
 CREATE VIEW clock_quality AS

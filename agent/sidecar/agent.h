@@ -5,6 +5,8 @@
 #include "drain.h"
 #include "guest.h"
 #include "link.h"
+#include "mesh.h"
+#include "pinger.h"
 #include "procfs.h"
 #include "say.h"
 #include "ship.h"
@@ -37,6 +39,8 @@ struct agent {
 	struct ship ship; /* with the spool; ship.spool NULL = the run is not known yet */
 	struct batch batch;
 	struct procfs *procfs;
+	struct pinger pinger; /* of the collector */
+	struct mesh mesh;     /* of other agents */
 	struct tick ticks[3]; /* by enum shm_tick */
 	int64_t tick_due_ns[3];
 

@@ -11,6 +11,8 @@
  * every put of a batch that is not full from failing halfway. */
 #define ARENA_BYTES (FRAME_BATCH_BYTES + CHUNK_MAX_BYTES(CHUNK_EVENTS) + SHM_MAX_TEXT)
 #define PROC_BYTES (18 * 6)
+#define SNAPSHOT_BYTES (5 * 9 + 6)
+#define PEER_EXCHANGE_BYTES (4 * 9 + 5)
 
 int batch_init(struct batch *b)
 {
@@ -40,12 +42,15 @@ void batch_clear(struct batch *b)
 {
 	b->n_arena = b->n_bytes = 0;
 	b->n_events = 0;
-	b->n_procs = b->n_names = b->n_chunks = b->n_texts = b->n_gauges = 0;
+	b->n_procs = b->n_names = b->n_chunks = b->n_texts = b->n_gauges = b->n_snapshots = 0;
+	b->n_peer_exchanges = 0;
 }
 
 bool batch_empty(const struct batch *b)
 {
-	return b->n_procs + b->n_names + b->n_chunks + b->n_texts + b->n_gauges == 0;
+	return b->n_procs + b->n_names + b->n_chunks + b->n_texts + b->n_gauges + b->n_snapshots +
+		       b->n_peer_exchanges ==
+	       0;
 }
 
 bool batch_full(const struct batch *b)
@@ -138,6 +143,24 @@ bool batch_add_proc(struct batch *b, const struct frame_proc *p)
 	return true;
 }
 
+bool batch_add_snapshot(struct batch *b, const struct frame_snapshot *v)
+{
+	if (b->n_snapshots == BATCH_MAX_SNAPSHOTS || batch_full(b))
+		return false;
+	b->n_bytes += SNAPSHOT_BYTES;
+	b->snapshots[b->n_snapshots++] = *v;
+	return true;
+}
+
+bool batch_add_peer_exchange(struct batch *b, const struct frame_peer_exchange *v)
+{
+	if (b->n_peer_exchanges == BATCH_MAX_PEER_EXCHANGES || batch_full(b))
+		return false;
+	b->n_bytes += PEER_EXCHANGE_BYTES;
+	b->peer_exchanges[b->n_peer_exchanges++] = *v;
+	return true;
+}
+
 struct frame batch_frame(const struct batch *b)
 {
 	return (struct frame){
@@ -148,11 +171,15 @@ struct frame batch_frame(const struct batch *b)
 			.n_chunks = b->n_chunks,
 			.n_texts = b->n_texts,
 			.n_gauges = b->n_gauges,
+			.n_snapshots = b->n_snapshots,
+			.n_peer_exchanges = b->n_peer_exchanges,
 			.procs = b->procs,
 			.names = b->names,
 			.chunks = b->chunks,
 			.texts = b->texts,
 			.gauges = b->gauges,
+			.snapshots = b->snapshots,
+			.peer_exchanges = b->peer_exchanges,
 		},
 	};
 }

@@ -13,6 +13,8 @@
 #define BATCH_MAX_NAMES 2048
 #define BATCH_MAX_TEXTS 512
 #define BATCH_MAX_GAUGES 1024
+#define BATCH_MAX_SNAPSHOTS 64
+#define BATCH_MAX_PEER_EXCHANGES 256
 
 struct batch {
 	unsigned char *arena;
@@ -23,7 +25,10 @@ struct batch {
 	struct frame_chunk *chunks;
 	struct frame_text *texts;
 	struct frame_gauge *gauges;
-	uint32_t n_procs, n_names, n_chunks, n_texts, n_gauges;
+	struct frame_snapshot snapshots[BATCH_MAX_SNAPSHOTS];
+	struct frame_peer_exchange peer_exchanges[BATCH_MAX_PEER_EXCHANGES];
+	uint32_t n_procs, n_names, n_chunks, n_texts, n_gauges, n_snapshots;
+	uint32_t n_peer_exchanges;
 };
 
 int batch_init(struct batch *b); /* 0 or -ENOMEM */
@@ -41,6 +46,8 @@ bool batch_add_text(struct batch *b, const struct frame_text *t);
 bool batch_add_gauge(struct batch *b, uint32_t proc, int64_t at_ns, const char *name,
 		     double value);
 bool batch_add_proc(struct batch *b, const struct frame_proc *p);
+bool batch_add_snapshot(struct batch *b, const struct frame_snapshot *v);
+bool batch_add_peer_exchange(struct batch *b, const struct frame_peer_exchange *v);
 
 /* The frame of it; pointers into b. stream, seq and agent_id are the caller's. */
 struct frame batch_frame(const struct batch *b);

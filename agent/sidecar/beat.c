@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #define BEAT_NS INT64_C(250000000)
@@ -109,6 +110,11 @@ static void ask_heartbeat(struct agent *a)
 	f.heartbeat.n_spooled_bytes = st.kept_bytes;
 	f.heartbeat.n_spool_dropped = st.n_given_up;
 	f.heartbeat.oldest_seq = ship_oldest(&a->ship);
+	f.heartbeat.probing = (struct frame_probing_state){
+		.state = a->pinger.state, .n_sent = a->pinger.n_sent,
+		.n_answered = a->pinger.n_answered, .n_refused = a->pinger.n_refused,
+		.peer_port = a->mesh.echo.port,
+	};
 	f.heartbeat.cpu_ns = (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	f.heartbeat.real_ns = clock_ns(CLOCK_REALTIME);
 	f.heartbeat.t0_ns = raw_now(); /* last: the exchange begins here */
@@ -159,6 +165,18 @@ static void take_notice(struct agent *a, const char *notice)
 		say("the collector says: %s", a->beat.notice);
 }
 
+/* Clock probes go to whom the control channel found under the name we were given. */
+static void aim_probes(struct agent *a, const struct frame_welcome *w)
+{
+	struct sockaddr_storage peer;
+	bool has_peer = link_peer(a->link, &peer);
+
+	pinger_aim(&a->pinger, PINGER_COLLECTOR, has_peer ? &peer : NULL, w->probe_port, w->stream,
+		   a->opt.token, w->probe_secret);
+	mesh_aim(&a->mesh, has_peer && w->probe_port ? peer.ss_family : AF_UNSPEC, w->stream,
+		 a->opt.token, w->peer_secret);
+}
+
 /* A collector that has not met us before may lack what an earlier one has: tell
  * names and processes again. They are few. */
 static void take_welcome(struct agent *a, const struct frame_welcome *w)
@@ -179,6 +197,7 @@ static void take_welcome(struct agent *a, const struct frame_welcome *w)
 		    w->run_id[0] ? w->run_id : "(unnamed)", a->opt.collector, w->version);
 	take_level(a, w->level);
 	take_notice(a, w->notice);
+	aim_probes(a, w);
 	a->beat.ever_answered = true;
 }
 
@@ -219,6 +238,7 @@ void beat_answer(struct agent *a, const struct link_answer *answer)
 		a->ship.credit = f.beat.credit;
 		take_level(a, f.beat.level);
 		take_notice(a, f.beat.notice);
+		mesh_peers(&a->mesh, f.beat.peers, f.beat.n_peers);
 	} else if (f.type == FRAME_REHELLO) {
 		a->ship.stream = 0; /* at the next beat, lest two confused ends spin */
 		a->ship.hello_due = true;

@@ -6,6 +6,7 @@
 #include "clock.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
 #include <pthread.h>
@@ -44,6 +45,7 @@ struct link {
 	int fd;
 	pthread_mutex_t lock;
 	int n_pipes[LINK_N_CHANNELS]; /* under lock */
+	nng_sockaddr peer;	      /* under lock */
 };
 
 /* NNG thread. */
@@ -98,9 +100,13 @@ static void on_aio(void *arg)
 static void on_pipe(nng_pipe pipe, nng_pipe_ev ev, void *arg)
 {
 	struct slot *s = arg; /* the first one of its channel */
+	nng_sockaddr peer;
+	bool has_peer = ev == NNG_PIPE_EV_ADD_POST && s->channel == LINK_CONTROL &&
+			nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &peer) == 0;
 
-	(void)pipe;
 	pthread_mutex_lock(&s->link->lock);
+	if (has_peer)
+		s->link->peer = peer;
 	s->link->n_pipes[s->channel] += ev == NNG_PIPE_EV_ADD_POST ? 1 : -1;
 	pthread_mutex_unlock(&s->link->lock);
 }
@@ -264,4 +270,28 @@ bool link_connected(struct link *l, enum link_channel c)
 	yes = l->n_pipes[c] > 0;
 	pthread_mutex_unlock(&l->lock);
 	return yes;
+}
+
+bool link_peer(struct link *l, struct sockaddr_storage *ret)
+{
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
+	struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
+	nng_sockaddr peer;
+
+	pthread_mutex_lock(&l->lock);
+	peer = l->peer;
+	pthread_mutex_unlock(&l->lock);
+	memset(ret, 0, sizeof *ret);
+	if (peer.s_family == NNG_AF_INET) {
+		v4->sin_family = AF_INET;
+		v4->sin_addr.s_addr = peer.s_in.sa_addr;
+		return true;
+	}
+	if (peer.s_family == NNG_AF_INET6) {
+		v6->sin6_family = AF_INET6;
+		memcpy(&v6->sin6_addr, peer.s_in6.sa_addr, sizeof v6->sin6_addr);
+		v6->sin6_scope_id = peer.s_in6.sa_scope;
+		return true;
+	}
+	return false;
 }

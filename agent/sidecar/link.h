@@ -42,3 +42,7 @@ int link_fd(const struct link *l); /* readable: there are answers */
 bool link_next(struct link *l, struct link_answer *ret);
 void link_answer_free(struct link_answer *a);
 bool link_connected(struct link *l, enum link_channel c);
+/* Whom the control channel was last connected to; false: to nobody with an
+ * internet address. */
+struct sockaddr_storage;
+bool link_peer(struct link *l, struct sockaddr_storage *ret);

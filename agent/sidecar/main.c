@@ -132,6 +132,22 @@ static void sample_process(struct agent *a, struct guest *g, int64_t now_ns)
 	procfs_sample_process(a->procfs, g->pid, &g->seen, now_ns, on_gauge, &to);
 }
 
+/* The counter that processes of this host record by belongs to it, if it is known. */
+static void snap(struct agent *a)
+{
+	uint32_t source = FRAME_NO_TICK;
+	struct frame_peer_exchange x;
+	struct frame_snapshot s;
+
+	for (uint32_t i = 0; i < FRAME_MAX_PROCS && source == FRAME_NO_TICK; i++)
+		if (a->guests[i] && a->guests[i]->lay.tick_source != SHM_TICK_RAW)
+			source = (uint32_t)a->guests[i]->lay.tick_source;
+	s = clock_snapshot(source);
+	(void)batch_add_snapshot(&a->batch, &s); /* full: another comes in a second */
+	while (mesh_next(&a->mesh, &x) && batch_add_peer_exchange(&a->batch, &x))
+		;
+}
+
 static void sample(struct agent *a, int64_t now_ns)
 {
 	struct gauge_to to = { &a->batch, FRAME_HOST_PROC, now_ns };
@@ -139,6 +155,7 @@ static void sample(struct agent *a, int64_t now_ns)
 
 	if (batch_full(&a->batch))
 		seal(a, now_ns);
+	snap(a);
 	procfs_sample_host(a->procfs, now_ns, on_gauge, &to);
 	for (uint32_t i = 0; i < FRAME_MAX_PROCS; i++) {
 		struct guest *g = a->guests[i];
@@ -390,6 +407,9 @@ static int who_am_i(struct agent *a)
 	}
 	if (stat("/proc/self/ns/time", &st) == 0)
 		a->time_ns_inode = st.st_ino;
+	if (clock_is_bent()) /* a clock of its own, whatever machine it runs on */
+		snprintf(a->boot_id, sizeof a->boot_id, "test clock %lld",
+			 (long long)clock_bend(0));
 	return 0;
 }
 
@@ -511,13 +531,18 @@ static void on_signal(struct loop *l, int64_t now_ns)
 /* Until the next thing is due, an answer, a signal, or the end of a process. */
 static void sleep_until(struct loop *l, int64_t due_ns, int64_t now_ns)
 {
-	static struct pollfd fds[2 + FRAME_MAX_PROCS];
+	static struct pollfd fds[3 + MESH_N_FDS + FRAME_MAX_PROCS];
 	struct agent *a = l->a;
 	struct timespec ts = { 0 };
-	nfds_t n = 2;
+	int mesh[MESH_N_FDS];
+	nfds_t n = 3;
 
 	fds[0] = (struct pollfd){ .fd = link_fd(a->link), .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = l->sigfd, .events = POLLIN };
+	fds[2] = (struct pollfd){ .fd = a->pinger.fd, .events = POLLIN };
+	mesh_fds(&a->mesh, mesh);
+	for (unsigned i = 0; i < MESH_N_FDS; i++)
+		fds[n++] = (struct pollfd){ .fd = mesh[i], .events = POLLIN };
 	for (uint32_t i = 0; i < FRAME_MAX_PROCS; i++)
 		if (a->guests[i] && a->guests[i]->pidfd >= 0 &&
 		    a->guests[i]->facts.state == PROC_ALIVE)
@@ -532,7 +557,12 @@ static void sleep_until(struct loop *l, int64_t due_ns, int64_t now_ns)
 		take_answers(a);
 	if (fds[1].revents)
 		on_signal(l, raw_now());
-	for (nfds_t i = 2; i < n; i++)
+	if (fds[2].revents)
+		pinger_receive(&a->pinger);
+	for (unsigned i = 0; i < MESH_N_FDS; i++)
+		if (fds[3 + i].revents)
+			mesh_receive(&a->mesh, i);
+	for (nfds_t i = 3 + MESH_N_FDS; i < n; i++)
 		if (fds[i].revents)
 			l->drain_due_ns = l->seal_due_ns = 0;
 }
@@ -542,13 +572,29 @@ static int64_t earliest(int64_t x, int64_t y)
 	return x < y ? x : y;
 }
 
-static int run(struct loop *l)
+/* RAW ran back, as after a restored snapshot of the machine: what was due at a time
+ * that is far away now is due at once. */
+static void begin_anew(struct loop *l)
 {
 	struct agent *a = l->a;
 
+	l->scan_due_ns = l->drain_due_ns = l->seal_due_ns = l->gauge_due_ns = 0;
+	memset(a->tick_due_ns, 0, sizeof a->tick_due_ns);
+	a->beat.due_ns = a->ship.hold_until_ns = 0;
+}
+
+static int run(struct loop *l)
+{
+	struct agent *a = l->a;
+	int64_t before_ns = 0;
+
 	for (;;) {
-		int64_t now_ns = raw_now(), due_ns;
+		int64_t now_ns = raw_now(), due_ns, probe_in_ns;
 		int r;
+
+		if (now_ns < before_ns)
+			begin_anew(l);
+		before_ns = now_ns;
 
 		if (now_ns >= l->scan_due_ns && l->leave_by_ns == 0) {
 			scan_directory(a, now_ns);
@@ -571,6 +617,8 @@ static int run(struct loop *l)
 		if (a->ship.spool && now_ns >= l->drain_due_ns)
 			drain_round(l, now_ns);
 		beat_tick(a, now_ns);
+		pinger_tick(&a->pinger);
+		mesh_tick(&a->mesh);
 		if (a->ship.spool)
 			ship_pump(&a->ship, now_ns);
 		r = ends(l, now_ns);
@@ -582,7 +630,11 @@ static int run(struct loop *l)
 			due_ns = earliest(due_ns, a->ship.hold_until_ns);
 		if (l->leave_by_ns != 0)
 			due_ns = earliest(l->drain_due_ns, now_ns + 10 * MS);
-		sleep_until(l, due_ns, raw_now());
+		now_ns = raw_now();
+		probe_in_ns = earliest(pinger_due_in_ns(&a->pinger), mesh_due_in_ns(&a->mesh));
+		if (probe_in_ns < due_ns - now_ns)
+			due_ns = now_ns + probe_in_ns;
+		sleep_until(l, due_ns, now_ns);
 	}
 }
 
@@ -594,6 +646,8 @@ int main(int argc, char **argv)
 	sigset_t set;
 	int r;
 
+	pinger_init(&a.pinger);
+	mesh_init(&a.mesh);
 	options_parse(&a.opt, argc, argv);
 	say_quiet(a.opt.quiet);
 	if (frame_data_url(a.opt.collector, data_url, sizeof data_url) != 0) {

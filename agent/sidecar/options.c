@@ -1,5 +1,7 @@
 #include "options.h"
 
+#include "clock.h"
+
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
@@ -206,6 +208,11 @@ void options_parse(struct options *o, int argc, char **argv)
 			exit(EXIT_USAGE);
 		}
 		strcpy(o->token, v);
+	}
+	v = from_env("SYNCLINE_TEST_CLOCK");
+	if (v && !clock_bend_by(v)) {
+		say_fatal("SYNCLINE_TEST_CLOCK \"%s\" is not a clock; it is for tests alone", v);
+		exit(EXIT_USAGE);
 	}
 	if (!o->collector) {
 		say_fatal("which collector? give --collector tcp://HOST:7788 or set "

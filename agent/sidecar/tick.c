@@ -145,7 +145,7 @@ void tick_add_pair(struct tick *t, const struct tick_pair *p)
 		t->n_pairs++;
 }
 
-static uint64_t read_counter(unsigned source)
+uint64_t tick_counter(unsigned source)
 {
 #if defined(__x86_64__)
 	if (source == SHM_TICK_TSC) {
@@ -183,9 +183,9 @@ struct tick_pair tick_read_pair(unsigned source, unsigned n, double ns_per_tick)
 	uint64_t best_width = UINT64_MAX;
 
 	for (unsigned i = 0; i < n; i++) {
-		uint64_t before = read_counter(source);
+		uint64_t before = tick_counter(source);
 		int64_t raw_ns = raw_now();
-		uint64_t after = read_counter(source);
+		uint64_t after = tick_counter(source);
 
 		if (after - before < best_width) {
 			best_width = after - before;

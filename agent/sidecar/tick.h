@@ -52,5 +52,6 @@ int64_t tick_error_ns(const struct tick *t, uint64_t tick);
 
 /* Can this machine read that counter? RAW always. */
 bool tick_readable(unsigned source);
+uint64_t tick_counter(unsigned source); /* its value now */
 /* The tightest of n brackets around one read of RAW. */
 struct tick_pair tick_read_pair(unsigned source, unsigned n, double ns_per_tick);

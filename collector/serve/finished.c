@@ -54,6 +54,7 @@ static int load_live(struct reader *rd, const struct params *p, struct serve_liv
 		.clock_error_ns = time_or_none(q, 9), .ended = true,
 		.agent_cpu_ratio = sqlite3_column_type(q, 10) == SQLITE_NULL
 					   ? NAN : sqlite3_column_double(q, 10),
+		.n_hosts_by_stream = (uint32_t)sqlite3_column_int64(q, 11),
 	};
 	sqlite3_reset(q);
 	return 0;

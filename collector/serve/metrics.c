@@ -158,6 +158,12 @@ static int metrics_write(struct reader *rd, FILE *out, const struct query_facts 
 	metric(out, "ranks", "gauge", "Ranks that are alive.", l->n_ranks);
 	metric(out, "hosts_unaligned", "gauge", "Hosts whose clock was never aligned.",
 	       l->n_hosts_unaligned);
+	metric(out, "hosts_by_stream", "gauge",
+	       "Hosts whose clock probes do not get through: their clocks go by the stream of events.",
+	       l->n_hosts_by_stream);
+	metric(out, "probes_refused_total", "counter",
+	       "Clock probes that were forged, repeated, of no stream of ours, or none at all.",
+	       (double)l->n_probes_refused);
 	metric(out, "events_total", "counter", "Events received.", (double)l->n_events);
 	metric(out, "events_lost_total", "counter", "Events known to be lost.", (double)l->n_events_lost);
 	if (isfinite(l->agent_cpu_ratio))

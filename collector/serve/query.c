@@ -86,9 +86,10 @@ static int boot_json(const struct query_facts *f, const json_t *told, json_t **r
 	for (unsigned a = 0; a < HEAT_N_AGGS; a++)
 		json_array_append_new(aggs, json_string(heat_agg_name((enum heat_agg)a)));
 	more = json_pack(
-		"{s:{s:o,s:I,s:I},s:{s:o,s:b},s:{s:o,s:o,s:I},s:{s:I,s:o,s:o,s:o},s:O,s:I,s:s}",
+		"{s:{s:o,s:I,s:I,s:I},s:{s:o,s:b},s:{s:o,s:o,s:I},s:{s:I,s:o,s:o,s:o},s:O,s:I,s:s}",
 		"clock", "error_ns", query_duration_json(l->clock_error_ns), "hosts",
-		(json_int_t)l->n_hosts, "unaligned", (json_int_t)l->n_hosts_unaligned, "overhead",
+		(json_int_t)l->n_hosts, "unaligned", (json_int_t)l->n_hosts_unaligned,
+		"by_stream", (json_int_t)l->n_hosts_by_stream, "overhead",
 		"agent_cpu_ratio", query_real_json(l->agent_cpu_ratio), "known",
 		(int)isfinite(l->agent_cpu_ratio) != 0, "axes", "first_step",
 		has_steps ? json_integer(f->first_step) : json_null(), "last_step",

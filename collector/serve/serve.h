@@ -41,6 +41,8 @@ struct serve_live {
 	uint64_t n_drops; /* everything dropped anywhere: rings, texts, gaps, spool */
 	int64_t clock_error_ns; /* largest over aligned hosts */
 	uint32_t n_hosts, n_hosts_unaligned;
+	uint32_t n_hosts_by_stream; /* whose clock probes do not get through */
+	uint64_t n_probes_refused;  /* forged, repeated, of nobody, or no probes at all */
 	double agent_cpu_ratio; /* 1 = one core, mean over agents */
 	bool ended; /* every rank of the run has left */
 };

@@ -17,7 +17,7 @@
 	X(put_chunk, 9)                                                                        \
 	X(put_ring, 4)                                                                         \
 	X(drop_rings, 4)                                                                       \
-	X(put_exchange, 5)                                                                     \
+	X(put_exchange, 6)                                                                     \
 	X(put_log, 8)                                                                          \
 	X(put_record, 5)                                                                       \
 	X(put_env, 4)                                                                          \
@@ -29,6 +29,9 @@
 	X(put_group, 4)                                                                        \
 	X(put_bucket, 13)                                                                      \
 	X(put_verdict, 17)                                                                     \
+	X(put_snapshot, 8)                                                                     \
+	X(put_clock_step, 6)                                                                   \
+	X(put_clock_path, 11)                                                                  \
 	X(put_clock, 6)
 
 struct store {

@@ -45,6 +45,9 @@ void job_free(struct store_job *j)
 	free(j->rings.v);
 	free(j->batches.v);
 	free(j->exchanges.v);
+	free(j->snapshots.v);
+	free(j->clock_steps.v);
+	free(j->clock_paths.v);
 	free(j->logs.v);
 	free(j->records.v);
 	free(j->envs.v);
@@ -63,6 +66,7 @@ void job_clear(struct store_job *j)
 	j->run.set = false;
 	j->hosts.n = j->agents.n = j->processes.n = j->names.n = j->chunks.n = j->rings.n = 0;
 	j->batches.n = j->exchanges.n = j->logs.n = j->records.n = j->envs.n = j->gauges.n = 0;
+	j->snapshots.n = j->clock_steps.n = j->clock_paths.n = 0;
 	j->owed.n = j->verdict_ids.n = 0;
 	j->low_water = 0;
 	j->n_late = 0;
@@ -91,7 +95,8 @@ bool job_empty(const struct store_job *j)
 
 	return !j->run.set && j->hosts.n + j->agents.n + j->processes.n + j->names.n +
 	       j->chunks.n + j->rings.n + j->batches.n + j->exchanges.n + j->logs.n +
-	       j->records.n + j->envs.n + j->gauges.n + j->owed.n + f->steps.n +
+	       j->records.n + j->envs.n + j->gauges.n + j->snapshots.n + j->clock_steps.n +
+	       j->clock_paths.n + j->owed.n + f->steps.n +
 	       f->rank_steps.n + f->collectives.n + f->groups.n + f->buckets.n +
 	       f->verdicts.n + f->clocks.n == 0;
 }

@@ -74,9 +74,31 @@ struct row_ring {
 	uint64_t lo, hi;
 	bool merged; /* ranges behind it are part of it now */
 };
+enum row_way { ROW_WAY_STREAM, ROW_WAY_UDP, ROW_WAY_UDP_KERNEL };
 struct row_exchange {
 	uint32_t host;
 	int64_t t0_ns, t1_ns, t2_ns, t3_ns; /* t0, t3 host; t1, t2 fleet */
+	enum row_way way;
+};
+struct row_snapshot {
+	uint32_t host;
+	int64_t host_ns, half_ns, mono_ns, real_ns, boot_ns;
+	uint32_t tick_source; /* UINT32_MAX = no tick */
+	uint64_t tick;
+};
+struct row_clock_step {
+	uint32_t host;
+	int64_t from_ns, to_ns; /* host */
+	const char *kind;	/* static: wall, suspend, raw */
+	int64_t step_ns, err_ns;
+};
+struct row_clock_path {
+	uint32_t host;
+	int64_t at_ns;
+	enum row_way way;
+	const char *why; /* static */
+	uint64_t n_sent, n_received, n_answered, n_exchanges, n_refused;
+	uint32_t wish;
 };
 struct row_log {
 	int64_t at_ns, err_ns;
@@ -117,6 +139,9 @@ struct store_job {
 	FACT_ARRAY(struct row_ring) rings;
 	FACT_ARRAY(struct row_batch) batches;
 	FACT_ARRAY(struct row_exchange) exchanges;
+	FACT_ARRAY(struct row_snapshot) snapshots;
+	FACT_ARRAY(struct row_clock_step) clock_steps;
+	FACT_ARRAY(struct row_clock_path) clock_paths;
 	FACT_ARRAY(struct row_log) logs;
 	FACT_ARRAY(struct row_record) records;
 	FACT_ARRAY(struct row_env) envs;

@@ -145,6 +145,22 @@ static int read_exchange(const struct reading *r, sqlite3_stmt *q)
 	return r->fns->exchange(r->arg, &v);
 }
 
+static int read_snapshot(const struct reading *r, sqlite3_stmt *q)
+{
+	struct row_snapshot v = {
+		.host = (uint32_t)col_int(q, 0),
+		.host_ns = col_int(q, 1),
+		.half_ns = col_int(q, 2),
+		.mono_ns = col_int(q, 3),
+		.real_ns = col_int(q, 4),
+		.boot_ns = col_int(q, 5),
+		.tick_source = (uint32_t)col_int_or(q, 6, UINT32_MAX),
+		.tick = (uint64_t)col_int(q, 7),
+	};
+
+	return r->fns->snapshot(r->arg, &v);
+}
+
 static int read_rank_step(const struct reading *r, sqlite3_stmt *q)
 {
 	struct fact_rank_step v = {
@@ -280,6 +296,7 @@ int store_read(struct store *s, const struct store_reader_fns *fns, void *arg)
 	READ(ring, rings, NULL)
 	READ(name, names, NULL)
 	READ(exchange, exchanges, NULL)
+	READ(snapshot, snapshots, NULL)
 	READ(chunk, chunks, &low_water)
 #undef READ
 	return r;

@@ -100,6 +100,7 @@ struct store_reader_fns {
 	int (*ring)(void *arg, const struct row_ring *v);
 	int (*name)(void *arg, const struct row_name *v);
 	int (*exchange)(void *arg, const struct row_exchange *v);
+	int (*snapshot)(void *arg, const struct row_snapshot *v); /* the newest of a host */
 	int (*chunk)(void *arg, const struct row_chunk *v); /* from low_water on */
 };
 struct store_head {

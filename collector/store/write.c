@@ -246,6 +246,54 @@ static int write_exchange(struct store *s, const struct row_exchange *v)
 	bind_int(&b, v->t1_ns);
 	bind_int(&b, v->t2_ns);
 	bind_int(&b, v->t3_ns);
+	bind_int(&b, v->way);
+	return run(s, &b);
+}
+
+static int write_snapshot(struct store *s, const struct row_snapshot *v)
+{
+	struct bind b = { s->put_snapshot, 0 };
+	bool has_tick = v->tick_source != UINT32_MAX;
+
+	bind_int(&b, v->host);
+	bind_int(&b, v->host_ns);
+	bind_int(&b, v->half_ns);
+	bind_int(&b, v->mono_ns);
+	bind_int(&b, v->real_ns);
+	bind_int(&b, v->boot_ns);
+	bind_int_unless(&b, v->tick_source, UINT32_MAX);
+	bind_int_unless(&b, has_tick ? (int64_t)v->tick : INT64_MIN, INT64_MIN);
+	return run(s, &b);
+}
+
+static int write_clock_step(struct store *s, const struct row_clock_step *v)
+{
+	struct bind b = { s->put_clock_step, 0 };
+
+	bind_int(&b, v->host);
+	bind_int(&b, v->from_ns);
+	bind_int(&b, v->to_ns);
+	bind_text(&b, v->kind);
+	bind_int(&b, v->step_ns);
+	bind_int(&b, v->err_ns);
+	return run(s, &b);
+}
+
+static int write_clock_path(struct store *s, const struct row_clock_path *v)
+{
+	struct bind b = { s->put_clock_path, 0 };
+
+	bind_int(&b, v->host);
+	bind_int(&b, v->at_ns);
+	bind_text(&b, v->way == ROW_WAY_STREAM ? "stream" : "udp");
+	bind_text(&b, v->way == ROW_WAY_UDP_KERNEL ? "kernel" : "program");
+	bind_text(&b, v->why);
+	bind_u64(&b, v->n_sent);
+	bind_u64(&b, v->n_received);
+	bind_u64(&b, v->n_answered);
+	bind_u64(&b, v->n_exchanges);
+	bind_u64(&b, v->n_refused);
+	bind_int(&b, v->wish);
 	return run(s, &b);
 }
 
@@ -562,6 +610,9 @@ int store_write_rows(struct store *s, struct store_job *j)
 	EACH(j->rings, write_ring)
 	EACH(j->batches, write_batch)
 	EACH(j->exchanges, write_exchange)
+	EACH(j->snapshots, write_snapshot)
+	EACH(j->clock_steps, write_clock_step)
+	EACH(j->clock_paths, write_clock_path)
 	EACH(j->logs, write_log)
 	EACH(j->records, write_record)
 	EACH(j->envs, write_env)

@@ -16,4 +16,5 @@ SELECT (SELECT max(begin_ns + dur_ns) FROM raw_step) AS last_event_ns,
                                                  WHERE p.host_id = h.host_id) END))
           FROM raw_host h) AS clock_error_ns,
        (SELECT avg(cpu_ns * 1.0 / (last_seen_ns - first_seen_ns)) FROM raw_agent
-         WHERE cpu_ns IS NOT NULL AND last_seen_ns > first_seen_ns) AS agent_cpu_ratio
+         WHERE cpu_ns IS NOT NULL AND last_seen_ns > first_seen_ns) AS agent_cpu_ratio,
+       (SELECT count(*) FROM raw_clock_path WHERE way = 'stream') AS n_hosts_by_stream

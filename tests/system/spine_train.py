@@ -45,7 +45,7 @@ def main():
     data = torch.utils.data.TensorDataset(
         torch.randn(steps * BATCH, WIDTH, generator=torch.Generator().manual_seed(rank)),
         torch.randint(0, 10, (steps * BATCH,), generator=torch.Generator().manual_seed(99 + rank)))
-    losses, marks = [], []
+    losses, marks, brackets = [], [], []
     for step, (x, y) in enumerate(torch.utils.data.DataLoader(data, batch_size=BATCH)):
         if rank == slow[0] and step >= slow[1]:
             burn(slow[2])
@@ -60,13 +60,16 @@ def main():
         optimizer.step()
         optimizer.zero_grad()
         mean = loss.detach().clone()
+        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
         dist.all_reduce(mean)
+        brackets.append((before, time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)))
         losses.append(float(mean / world).hex())
         marks.append(time.time_ns())
     dist.barrier()
     layout = model._get_ddp_logging_data()
     with open(f"{out}/rank{rank}.json", "w") as f:
         json.dump({"steps": steps, "losses": losses, "marks_unix_ns": marks,
+                   "reduce_raw_ns": brackets,
                    "buckets": len(str(layout["rebuilt_bucket_sizes"]).split(",")),
                    "first_buckets": len(str(layout["bucket_sizes"]).split(",")),
                    "parameter_bytes": sum(p.numel() * 4 for p in net.parameters())}, f)

@@ -279,7 +279,7 @@ class Paths(ServeTest):
             'listen': 'tcp://127.0.0.1:7788'})
         self.assertEqual(b['coverage'], {'ranks_expected': 4, 'ranks_seen': 4, 'events': 1000,
                                          'events_lost': 0, 'drops': 0, 'collectives_hidden': False})
-        self.assertEqual(b['clock'], {'error_ns': 250, 'hosts': 2, 'unaligned': 1})
+        self.assertEqual(b['clock'], {'error_ns': 250, 'hosts': 2, 'unaligned': 1, 'by_stream': 0})
         self.assertEqual(b['overhead'], {'agent_cpu_ratio': 0.004, 'known': True})
         self.assertEqual(b['axes'], {'first_step': 0, 'last_step': LAST, 'n_ranks': 4})
         self.assertEqual(b['heat']['metrics'],
@@ -358,7 +358,8 @@ class Paths(ServeTest):
     def test_clocks_give_the_newest_estimate_and_null_for_none(self):
         hosts = self.ok('/api/v1/clocks').json()['hosts']
         self.assertEqual(hosts[0], {'host': 'alpha', 'offset_ns': -5, 'error_ns': 400, 'rtt_ns': 800,
-                                    'quality': 'good', 'same_clock': True})
+                                    'quality': 'good', 'same_clock': True, 'way': None, 'stamps': None,
+                                    'why': None})
         self.assertEqual((hosts[1]['same_clock'], hosts[1]['error_ns']), (False, None))
 
     def test_drops_are_named_by_rank_and_place(self):
@@ -847,6 +848,26 @@ class Token(ServeTest):
         self.problem(self.host.ask('/', headers={'Host': 'dash.example.evil'}), 421)
 
 
+class EarlierRelease(ServeTest):
+    """A finished run of a release that had no clock probes."""
+    options = ('read-only',)
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix='syncline-serve-')
+        cls.db_path = os.path.join(cls.folder, 'run.db')
+        cls.db = make_catalogue(cls.db_path)
+        cls.db.execute('DROP VIEW clock_path')
+        cls.db.execute('DROP TABLE raw_clock_path')
+        cls.host = Host(cls.db_path, 'gap_ms=20', 'heartbeat_ms=400', *cls.options)
+        cls.host.wait_ready()
+
+    def test_its_clocks_are_shown_without_a_path(self):
+        hosts = self.ok('/api/v1/clocks').json()['hosts']
+        self.assertEqual([(h['way'], h['why']) for h in hosts], [(None, None)] * 2)
+        self.assertEqual(self.ok('/api/v1/boot').json()['clock']['by_stream'], 0)
+
+
 class ReadOnly(ServeTest):
     options = ('read-only',)
 
@@ -863,7 +884,7 @@ class ReadOnly(ServeTest):
                          str(T0 + LAST * 50 * MS + self_ns(LAST, 2) + MS))
         self.assertEqual(b['coverage'], {'ranks_expected': 4, 'ranks_seen': 4, 'events': 0,
                                          'events_lost': 10, 'drops': 10, 'collectives_hidden': False})
-        self.assertEqual(b['clock'], {'error_ns': 400, 'hosts': 2, 'unaligned': 1})
+        self.assertEqual(b['clock'], {'error_ns': 400, 'hosts': 2, 'unaligned': 1, 'by_stream': 0})
         self.assertEqual(b['overhead'], {'agent_cpu_ratio': None, 'known': False})
         self.assertEqual(b['axes'], {'first_step': 0, 'last_step': LAST, 'n_ranks': 4})
 

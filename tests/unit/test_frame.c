@@ -21,6 +21,8 @@ static struct frame sample(enum frame_type type)
 	static const struct frame_text texts[] = { { 3, 1, 20, -5, "root\thello", 10 } };
 	static const struct frame_gauge gauges[] = { { FRAME_HOST_PROC, 7, "host.cpu_util", 0.25 } };
 	static const struct frame_inflight inflight[] = { { 3, 2, 40, 3, "default_pg", 9, 1, 50, 60 } };
+	static const struct frame_snapshot snapshots[] = { { 1, 2, 3, 4, 50, 1, UINT64_MAX } };
+	static const struct frame_peer_exchange peer_exchanges[] = { { 3, 1, 2, 3, 4 } };
 	struct frame f = { .type = type, .protocol = FRAME_PROTOCOL };
 
 	switch (type) {
@@ -32,20 +34,23 @@ static struct frame sample(enum frame_type type)
 		break;
 	case FRAME_HEARTBEAT:
 		f.heartbeat = (struct frame_heartbeat){ .stream = 9, .t0_ns = 1, .real_ns = 2,
-			.last = { 1, 2, 3, 4 }, .n_spooled_bytes = 5, .oldest_seq = 8, .cpu_ns = 6, .rss_bytes = 7,
+			.probing = { PROBING, 5, 4, 1, 4711 }, .last = { 1, 2, 3, 4 },
+			.n_spooled_bytes = 5, .oldest_seq = 8, .cpu_ns = 6, .rss_bytes = 7,
 			.n_inflight = 1, .inflight = inflight };
 		break;
 	case FRAME_BATCH:
 		f.batch = (struct frame_batch){ .stream = 9, .seq = 10, .agent_id = "0123456789abcde",
 			.n_given_up = 1, .n_procs = 1, .procs = &proc, .n_names = 1, .names = names,
 			.n_chunks = 1, .chunks = chunks, .n_texts = 1, .texts = texts,
-			.n_gauges = 1, .gauges = gauges };
+			.n_gauges = 1, .gauges = gauges, .n_snapshots = 1, .snapshots = snapshots,
+			.n_peer_exchanges = 1, .peer_exchanges = peer_exchanges };
 		break;
 	case FRAME_WELCOME:
-		f.welcome = (struct frame_welcome){ 9, 2, "run", "0.1.0", "" };
+		f.welcome = (struct frame_welcome){ 9, 2, "run", "0.1.0", "", 7788, { 1, 2 }, { 3 } };
 		break;
 	case FRAME_BEAT:
-		f.beat = (struct frame_beat){ 1, 2, 2, 64, "a notice" };
+		f.beat = (struct frame_beat){ 1, 2, 2, 64, "a notice", 1,
+			{ { 3, 4711, 4, { 10, 0, 0, 1 } } } };
 		break;
 	case FRAME_ACK:
 		f.ack = (struct frame_ack){ 10, 64 };
@@ -100,6 +105,8 @@ static void a_batch_keeps_its_values(void **state)
 	assert_int_equal(g.batch.texts[0].at_ns, -5);
 	assert_memory_equal(g.batch.names[0].text, "default_pg", 10);
 	assert_string_equal(g.batch.gauges[0].name, "host.cpu_util");
+	assert_true(g.batch.snapshots[0].tick == UINT64_MAX);
+	assert_int_equal(g.batch.peer_exchanges[0].t3_ns, 4);
 	frame_close(&g);
 	frame_buf_fini(&b);
 }

@@ -94,7 +94,11 @@ static struct store_job *full_job(void)
 						   .n_bytes = encode(chunk, EVENT_MARK, 100, 20) };
 	*JOB_PUSH(j, rings) = (struct row_ring){ 0, 0, 10, 30, false };
 	*JOB_PUSH(j, batches) = (struct row_batch){ 0, 1 };
-	*JOB_PUSH(j, exchanges) = (struct row_exchange){ 0, 1, 2, 3, 4 };
+	*JOB_PUSH(j, exchanges) = (struct row_exchange){ 0, 1, 2, 3, 4, ROW_WAY_UDP };
+	*JOB_PUSH(j, snapshots) = (struct row_snapshot){ 0, 90, 1, 2, 3, 4, UINT32_MAX, 0 };
+	*JOB_PUSH(j, snapshots) = (struct row_snapshot){ 0, 91, 1, 2, 3, 4, 1, UINT64_MAX };
+	*JOB_PUSH(j, clock_steps) = (struct row_clock_step){ 0, 90, 91, "wall", -5, 1 };
+	*JOB_PUSH(j, clock_paths) = (struct row_clock_path){ .way = ROW_WAY_UDP_KERNEL, .why = "" };
 	*JOB_PUSH(j, logs) = (struct row_log){ 1, 2, 0, 1, "log", 20, "a.b", "text" };
 	*JOB_PUSH(j, records) = (struct row_record){ 1, 0, 1, "meta.env", "{}" };
 	*JOB_PUSH(j, envs) = (struct row_env){ 0, 1, "K", "v" };
@@ -210,6 +214,14 @@ static int see_exchange(void *arg, const struct row_exchange *v)
 	s->exchanges++;
 	return 0;
 }
+static int see_snapshot(void *arg, const struct row_snapshot *v)
+{
+	(void)arg;
+	assert_int_equal(v->host_ns, 91);
+	assert_int_equal(v->tick_source, 1);
+	assert_true(v->tick == UINT64_MAX);
+	return 0;
+}
 static int see_rank_step(void *arg, const struct fact_rank_step *v)
 {
 	struct seen *s = arg;
@@ -238,7 +250,7 @@ static int see_chunk(void *arg, const struct row_chunk *v)
 
 static const struct store_reader_fns see_all = {
 	see_core, see_rank_step, see_host, see_agent, see_batches, see_process, see_ring, see_name,
-	see_exchange, see_chunk
+	see_exchange, see_snapshot, see_chunk
 };
 
 static void test_what_is_written_is_read_back_after_a_restart(void **state)
@@ -424,7 +436,7 @@ static void test_a_newer_schema_is_refused(void **state)
 
 	(void)state;
 	store_close(s);
-	query("PRAGMA user_version = 3");
+	query("PRAGMA user_version = 999");
 	expect_outcome(STORE_NEWER, "newer");
 	assert_int_equal(store_open_reader(&db, path), STORE_NEWER);
 }

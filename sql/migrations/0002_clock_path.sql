@@ -1,0 +1,26 @@
+-- Clock probes: which way an exchange went, snapshots of a host's clocks, what was done to its wall
+-- clock, and how probes fare.
+
+-- 0 in the stream of events, 1 UDP with the programs' own times, 2 UDP stamped by the kernels.
+ALTER TABLE raw_exchange ADD COLUMN way INTEGER NOT NULL DEFAULT 0;
+
+-- All clocks of a host within half_ns of host_ns: what a foreign stamp is converted by.
+CREATE TABLE raw_snapshot (
+  host_id INTEGER NOT NULL, host_ns INTEGER NOT NULL, half_ns INTEGER NOT NULL,
+  mono_ns INTEGER NOT NULL, real_ns INTEGER NOT NULL, boot_ns INTEGER NOT NULL,
+  tick_source INTEGER, tick INTEGER, PRIMARY KEY (host_id, host_ns)) WITHOUT ROWID;
+
+-- Between two snapshots a clock of the host moved against the one that nobody steps.
+CREATE TABLE raw_clock_step (
+  host_id INTEGER NOT NULL, host_from_ns INTEGER NOT NULL, host_to_ns INTEGER NOT NULL,
+  kind TEXT NOT NULL,        -- wall, suspend, raw
+  step_ns INTEGER NOT NULL, error_ns INTEGER NOT NULL,
+  PRIMARY KEY (host_id, host_from_ns, kind)) WITHOUT ROWID;
+
+CREATE TABLE raw_clock_path (
+  host_id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL,
+  way TEXT NOT NULL,         -- udp, stream
+  stamps TEXT NOT NULL,      -- kernel, program
+  why TEXT NOT NULL,         -- why it is not udp; '' = it is
+  n_sent INTEGER NOT NULL, n_received INTEGER NOT NULL, n_answered INTEGER NOT NULL,
+  n_exchanges INTEGER NOT NULL, n_refused INTEGER NOT NULL, wish INTEGER NOT NULL);
