@@ -98,6 +98,14 @@ static int number(sqlite3 *h, const char *sql, int64_t *ret)
 	return rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
+/* Of an earlier release: what it lacks is stood in for, in this connection alone. */
+static void stand_in(sqlite3 *db)
+{
+	sqlite3_exec(db, "PRAGMA query_only = 0", NULL, NULL, NULL);
+	sqlite3_exec(db, sql_serve_stand_ins, NULL, NULL, NULL);
+	sqlite3_exec(db, "PRAGMA query_only = 1", NULL, NULL, NULL);
+}
+
 enum db_outcome db_open(struct db *ret, const char *path)
 {
 	struct db *d = ret;
@@ -158,6 +166,8 @@ enum db_outcome db_open(struct db *ret, const char *path)
 			"%s has schema %lld, this build knows up to %d: it was written by a newer "
 			"release. Read it with that one",
 			path, (long long)version, SQL_N_MIGRATIONS);
+	if (version > 0 && version < SQL_N_MIGRATIONS)
+		stand_in(d->handle);
 	rc = number(d->handle, sql_report_n_known_views, &n);
 	if (rc != SQLITE_OK || n != 3)
 		return fail(d, DB_UNFINISHED,

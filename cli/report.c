@@ -2,28 +2,13 @@
 #include "cli.h"
 #include "db.h"
 #include "report_json.h"
+#include "rows.h"
+#include "table.h"
 #include "term.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <libsmartcols.h>
-
-static const char *text(const json_t *v, const char *key)
-{
-	const char *s = json_string_value(json_object_get(v, key));
-
-	return s ? s : "?";
-}
-
-/* INT64_MIN where it is null: "?" for term_ns(). */
-static int64_t ns(const json_t *v, const char *key)
-{
-	const json_t *n = json_object_get(v, key);
-
-	return json_is_integer(n) ? json_integer_value(n) : INT64_MIN;
-}
 
 static int64_t count(const json_t *v, const char *key)
 {
@@ -45,7 +30,7 @@ static enum term_style style_of(const char *severity)
 /* What the error is made of; the object keeps the short word. */
 static const char *kind_of_error(const json_t *v)
 {
-	const char *kind = text(v, "error_kind");
+	const char *kind = rows_text(v, "error_kind");
 
 	if (strcmp(kind, "hard") == 0)
 		return "hard clock bound";
@@ -63,8 +48,8 @@ static void put_cost(FILE *f, const json_t *v)
 		count(v, "last_step"));
 	if (json_is_number(cost))
 		fprintf(f, ", costs %.1f %% of step time", 100 * json_number_value(cost));
-	fprintf(f, "; margin %s ± %s (%s)", term_ns(ns(v, "margin_ns"), margin, sizeof margin),
-		term_ns(ns(v, "error_ns"), error, sizeof error), kind_of_error(v));
+	fprintf(f, "; margin %s ± %s (%s)", term_ns(rows_ns(v, "margin_ns"), margin, sizeof margin),
+		term_ns(rows_ns(v, "error_ns"), error, sizeof error), kind_of_error(v));
 	putc('\n', f);
 }
 
@@ -129,14 +114,14 @@ static void put_list(FILE *f, const char *name, const json_t *list)
 
 static void put_sentence(FILE *f, const json_t *v)
 {
-	const char *severity = text(v, "severity");
+	const char *severity = rows_text(v, "severity");
 
 	fprintf(f, "%s[", term_on(f, style_of(severity)));
 	term_put(f, severity);
 	fputs(", ", f);
-	term_put(f, text(v, "confidence"));
+	term_put(f, rows_text(v, "confidence"));
 	fprintf(f, "]%s ", term_off(f));
-	term_put(f, text(v, "sentence"));
+	term_put(f, rows_text(v, "sentence"));
 	putc('\n', f);
 }
 
@@ -157,7 +142,7 @@ static void put_verdict(FILE *f, const json_t *v)
 		free(c);
 	}
 	fprintf(f, "    class ");
-	term_put(f, text(v, "class"));
+	term_put(f, rows_text(v, "class"));
 	fprintf(f, ", sql: SELECT * FROM finding WHERE id = %" PRId64 "\n", count(v, "id"));
 }
 
@@ -191,35 +176,6 @@ static void put_none(FILE *f, const json_t *report)
 
 /* ---- tables ---- */
 
-static struct libscols_table *new_table(FILE *f)
-{
-	struct libscols_table *t = scols_new_table();
-
-	if (!t)
-		return NULL;
-	scols_table_enable_colors(t, term_has_color(f));
-	scols_table_enable_nowrap(t, 1);
-	scols_table_set_stream(t, f);
-	return t;
-}
-
-static void column(struct libscols_table *t, const char *name, bool right)
-{
-	scols_table_new_column(t, name, 0, right ? SCOLS_FL_RIGHT : 0);
-}
-
-static void cell(struct libscols_line *line, size_t i, const char *value)
-{
-	scols_line_set_data(line, i, value);
-}
-
-static void cell_ns(struct libscols_line *line, size_t i, const json_t *row, const char *key)
-{
-	char buf[32];
-
-	cell(line, i, term_ns(ns(row, key), buf, sizeof buf));
-}
-
 static void cell_percent(struct libscols_line *line, size_t i, const json_t *row, const char *key)
 {
 	const json_t *v = json_object_get(row, key);
@@ -227,34 +183,27 @@ static void cell_percent(struct libscols_line *line, size_t i, const json_t *row
 
 	if (json_is_number(v))
 		snprintf(buf, sizeof buf, "%+.1f %%", 100 * json_number_value(v));
-	cell(line, i, buf);
-}
-
-static void put_table(FILE *f, struct libscols_table *t)
-{
-	fflush(f);
-	scols_print_table(t);
-	scols_unref_table(t);
+	table_cell(line, i, buf);
 }
 
 static void put_ranks(FILE *f, const json_t *ranks)
 {
-	struct libscols_table *t = new_table(f);
+	struct libscols_table *t = table_new(f);
 	size_t i;
 	json_t *r;
 
 	if (!t)
 		return;
-	column(t, "RANK", true);
-	column(t, "HOST", false);
-	column(t, "STATE", false);
-	column(t, "STEPS", true);
-	column(t, "EXCESS", true);
-	column(t, "COMPUTE", true);
-	column(t, "COMM", true);
-	column(t, "WAIT", true);
-	column(t, "IDLE", true);
-	column(t, "OVERLAP", true);
+	table_column(t, "RANK", true);
+	table_column(t, "HOST", false);
+	table_column(t, "STATE", false);
+	table_column(t, "STEPS", true);
+	table_column(t, "EXCESS", true);
+	table_column(t, "COMPUTE", true);
+	table_column(t, "COMM", true);
+	table_column(t, "WAIT", true);
+	table_column(t, "IDLE", true);
+	table_column(t, "OVERLAP", true);
 	json_array_foreach((json_t *)ranks, i, r)
 	{
 		struct libscols_line *line = scols_table_new_line(t, NULL);
@@ -263,33 +212,33 @@ static void put_ranks(FILE *f, const json_t *ranks)
 		if (!line)
 			break;
 		snprintf(buf, sizeof buf, "%" PRId64, count(r, "rank"));
-		cell(line, 0, buf);
-		cell(line, 1, text(r, "host"));
-		cell(line, 2, text(r, "state"));
+		table_cell(line, 0, buf);
+		table_cell(line, 1, rows_text(r, "host"));
+		table_cell(line, 2, rows_text(r, "state"));
 		snprintf(buf, sizeof buf, "%" PRId64, count(r, "steps"));
-		cell(line, 3, buf);
+		table_cell(line, 3, buf);
 		cell_percent(line, 4, r, "excess_ratio");
-		cell_ns(line, 5, r, "compute_ns");
-		cell_ns(line, 6, r, "comm_ns");
-		cell_ns(line, 7, r, "wait_ns");
-		cell_ns(line, 8, r, "idle_ns");
+		table_cell_ns(line, 5, r, "compute_ns");
+		table_cell_ns(line, 6, r, "comm_ns");
+		table_cell_ns(line, 7, r, "wait_ns");
+		table_cell_ns(line, 8, r, "idle_ns");
 		cell_percent(line, 9, r, "overlap_ratio");
 	}
-	put_table(f, t);
+	table_put(f, t);
 }
 
 static void put_clock(FILE *f, const json_t *clock)
 {
-	struct libscols_table *t = new_table(f);
+	struct libscols_table *t = table_new(f);
 	size_t i;
 	json_t *h;
 
 	if (!t)
 		return;
-	column(t, "HOST", false);
-	column(t, "RANKS", true);
-	column(t, "ERROR", true);
-	column(t, "QUALITY", false);
+	table_column(t, "HOST", false);
+	table_column(t, "RANKS", true);
+	table_column(t, "ERROR", true);
+	table_column(t, "QUALITY", false);
 	json_array_foreach(json_object_get(clock, "hosts"), i, h)
 	{
 		struct libscols_line *line = scols_table_new_line(t, NULL);
@@ -297,15 +246,15 @@ static void put_clock(FILE *f, const json_t *clock)
 
 		if (!line)
 			break;
-		cell(line, 0, text(h, "host"));
+		table_cell(line, 0, rows_text(h, "host"));
 		snprintf(buf, sizeof buf, "%zu", json_array_size(json_object_get(h, "ranks")));
-		cell(line, 1, buf);
-		cell_ns(line, 2, h, "error_ns");
-		cell(line, 3,
+		table_cell(line, 1, buf);
+		table_cell_ns(line, 2, h, "error_ns");
+		table_cell(line, 3,
 		     json_is_true(json_object_get(h, "same_clock")) ? "the collector's own clock"
-								    : text(h, "quality"));
+								    : rows_text(h, "quality"));
 	}
-	put_table(f, t);
+	table_put(f, t);
 }
 
 static void put_steps(FILE *f, const json_t *steps)
@@ -329,10 +278,10 @@ static void put_steps(FILE *f, const json_t *steps)
 		"%" PRId64 " steps (%" PRId64 " to %" PRId64
 		"), median %s. Mean of a rank's step:\n  ",
 		count(steps, "n"), count(steps, "first"), count(steps, "last"),
-		term_ns(ns(steps, "median_ns"), buf, sizeof buf));
+		term_ns(rows_ns(steps, "median_ns"), buf, sizeof buf));
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
 		fprintf(f, "%s%s %s", i ? ", " : "", parts[i].name,
-			term_ns(ns(b, parts[i].key), buf, sizeof buf));
+			term_ns(rows_ns(b, parts[i].key), buf, sizeof buf));
 	putc('\n', f);
 }
 
@@ -368,13 +317,13 @@ void report_put(FILE *f, const json_t *report, const char *path)
 	const json_t *run = json_object_get(report, "run");
 	const json_t *calls = json_object_get(report, "collectives");
 	const json_t *verdicts = json_object_get(report, "verdicts");
-	int64_t started = ns(run, "started_ns"), ended = ns(run, "ended_ns");
+	int64_t started = rows_ns(run, "started_ns"), ended = rows_ns(run, "ended_ns");
 	char when[64], took[32];
 	size_t i;
 	json_t *v;
 
 	fprintf(f, "Run %s", term_on(f, STYLE_BOLD));
-	term_put(f, text(run, "id")); /* not ours to trust: the file may be anybody's */
+	term_put(f, rows_text(run, "id")); /* not ours to trust: the file may be anybody's */
 	fprintf(f, "%s of %s, %" PRId64 " ranks, ", term_off(f),
 		term_time(started, when, sizeof when), count(run, "world_size"));
 	if (ended != INT64_MIN)

@@ -1,5 +1,6 @@
 #include "report_json.h"
 #include "cli.h"
+#include "rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,95 +8,6 @@
 #include "sql.h"
 
 #define REPORT_SCHEMA 1
-
-/* jansson takes UTF-8 only; a database may hold anything. */
-static json_t *text_value(const char *text, size_t n)
-{
-	json_t *v = json_stringn(text, n);
-	char *clean;
-
-	if (v)
-		return v;
-	clean = malloc(n + 1);
-	if (!clean)
-		return NULL;
-	for (size_t i = 0; i < n; i++)
-		clean[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
-	v = json_stringn(clean, n);
-	free(clean);
-	return v;
-}
-
-/* The column's name says how it is to be read: "culprit:json", "known:bool". */
-static json_t *column_value(sqlite3_stmt *q, int i, const char *as)
-{
-	const char *text;
-
-	switch (sqlite3_column_type(q, i)) {
-	case SQLITE_INTEGER:
-		if (strcmp(as, ":bool") == 0)
-			return json_boolean(sqlite3_column_int64(q, i) != 0);
-		return json_integer(sqlite3_column_int64(q, i));
-	case SQLITE_FLOAT:
-		return json_real(sqlite3_column_double(q, i));
-	case SQLITE_TEXT:
-		text = (const char *)sqlite3_column_text(q, i);
-		if (strcmp(as, ":json") == 0) {
-			json_t *v = json_loads(text, JSON_DECODE_ANY, NULL);
-
-			if (v)
-				return v;
-		}
-		return text_value(text, (size_t)sqlite3_column_bytes(q, i));
-	default:
-		return json_null();
-	}
-}
-
-static json_t *row_object(sqlite3_stmt *q)
-{
-	json_t *row = json_object();
-
-	for (int i = 0; i < sqlite3_column_count(q); i++) {
-		const char *name = sqlite3_column_name(q, i);
-		size_t n = strcspn(name, ":");
-		char key[64];
-
-		snprintf(key, sizeof key, "%.*s", (int)n, name);
-		json_object_set_new(row, key, column_value(q, i, name + n));
-	}
-	return row;
-}
-
-/* One object a row. NULL with d->why set when the query fails. */
-static json_t *rows(struct db *d, const char *sql)
-{
-	json_t *list = json_array();
-	sqlite3_stmt *q = NULL;
-	int rc = sqlite3_prepare_v2(d->handle, sql, -1, &q, NULL);
-
-	if (rc == SQLITE_OK)
-		while ((rc = sqlite3_step(q)) == SQLITE_ROW)
-			json_array_append_new(list, row_object(q));
-	sqlite3_finalize(q);
-	if (rc == SQLITE_DONE)
-		return list;
-	snprintf(d->why, sizeof d->why, "cannot read the tables: %s", sqlite3_errmsg(d->handle));
-	json_decref(list);
-	return NULL;
-}
-
-/* The only row of a query; an empty object when there is none. */
-static json_t *one(struct db *d, const char *sql)
-{
-	json_t *list = rows(d, sql), *row;
-
-	if (!list)
-		return NULL;
-	row = json_array_size(list) > 0 ? json_incref(json_array_get(list, 0)) : json_object();
-	json_decref(list);
-	return row;
-}
 
 /* Every verdict has every key of the contract, also those its rule did not fill. */
 static void complete_culprits(json_t *verdicts)
@@ -128,14 +40,14 @@ static bool set(json_t *report, const char *key, json_t *value)
 
 static bool set_coverage(json_t *report, struct db *d)
 {
-	json_t *v = one(d, sql_report_coverage);
+	json_t *v = rows_one(d, sql_report_coverage);
 
 	return v && set(v, "inputs", json_array()) && set(report, "coverage", v);
 }
 
 static bool set_clock(json_t *report, struct db *d)
 {
-	json_t *hosts = rows(d, sql_report_clock);
+	json_t *hosts = rows_all(d, sql_report_clock);
 
 	return hosts &&
 	       set(report, "clock",
@@ -146,22 +58,22 @@ static bool set_clock(json_t *report, struct db *d)
 
 static bool set_steps(json_t *report, struct db *d)
 {
-	json_t *v = one(d, sql_report_steps);
+	json_t *v = rows_one(d, sql_report_steps);
 
-	return v && set(v, "breakdown", one(d, sql_report_breakdown)) && set(report, "steps", v);
+	return v && set(v, "breakdown", rows_one(d, sql_report_breakdown)) && set(report, "steps", v);
 }
 
 static bool set_collectives(json_t *report, struct db *d)
 {
-	json_t *v = one(d, sql_report_collectives);
+	json_t *v = rows_one(d, sql_report_collectives);
 
-	return v && set(v, "last_arrival", rows(d, sql_report_last_arrival)) &&
+	return v && set(v, "last_arrival", rows_all(d, sql_report_last_arrival)) &&
 	       set(report, "collectives", v);
 }
 
 static bool set_verdicts(json_t *report, struct db *d)
 {
-	json_t *v = rows(d, sql_report_verdicts);
+	json_t *v = rows_all(d, sql_report_verdicts);
 
 	if (v)
 		complete_culprits(v);
@@ -175,9 +87,9 @@ json_t *report_build(struct db *d)
 
 	/* One read transaction: what a running collector commits meanwhile waits. */
 	sqlite3_exec(d->handle, "BEGIN", NULL, NULL, NULL);
-	ok = report && set(report, "run", one(d, sql_report_run)) && set_coverage(report, d) &&
+	ok = report && set(report, "run", rows_one(d, sql_report_run)) && set_coverage(report, d) &&
 	     set_clock(report, d) && set_steps(report, d) &&
-	     set(report, "ranks", rows(d, sql_report_ranks)) && set_collectives(report, d) &&
+	     set(report, "ranks", rows_all(d, sql_report_ranks)) && set_collectives(report, d) &&
 	     set(report, "what_if",
 		 json_pack("{s:n, s:[], s:[]}", "slowdown", "by_rank", "by_stage")) &&
 	     set_verdicts(report, d) &&

@@ -32,7 +32,7 @@
 	X(put_snapshot, 8)                                                                     \
 	X(put_clock_step, 6)                                                                   \
 	X(put_clock_path, 11)                                                                  \
-	X(put_clock, 6)
+	X(put_clock, 9)
 
 struct store {
 	/* set by store_open(), then read-only */

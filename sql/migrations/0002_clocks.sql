@@ -24,3 +24,8 @@ CREATE TABLE raw_clock_path (
   why TEXT NOT NULL,         -- why it is not udp; '' = it is
   n_sent INTEGER NOT NULL, n_received INTEGER NOT NULL, n_answered INTEGER NOT NULL,
   n_exchanges INTEGER NOT NULL, n_refused INTEGER NOT NULL, wish INTEGER NOT NULL);
+
+-- The clock estimate beside its hard bound: what the noise says, how fast the offset moves, and how it was come by.
+ALTER TABLE raw_clock ADD COLUMN soft_ns INTEGER;
+ALTER TABLE raw_clock ADD COLUMN skew_ppb REAL;
+ALTER TABLE raw_clock ADD COLUMN status TEXT;
