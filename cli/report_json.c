@@ -52,7 +52,7 @@ static bool set_clock(json_t *report, struct db *d)
 	return hosts &&
 	       set(report, "clock",
 		   json_pack("{s:s, s:s, s:s, s:o}", "method",
-			     "two-way exchange, smallest round trip", "reference", "collector",
+			     "least delay of each direction, followed by a filter; hard bound from causality and rate", "reference", "collector",
 			     "sign", "reference = local + offset", "hosts", hosts));
 }
 

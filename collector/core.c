@@ -1,6 +1,7 @@
 #include "core.h"
 #include "graph/steps.h"
 #include "heat.h"
+#include "verdict/clock_offset.h"
 #include "verdict/slow_fixed_rank.h"
 
 #include <string.h>
@@ -19,6 +20,7 @@ struct core {
 	struct steps steps;
 	struct heat *heat;
 	struct slow_fixed_rank *slow;
+	struct clock_offset *offset;
 	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
 	bool expects;
 	uint32_t expect_first, expect_last;
@@ -80,10 +82,11 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 
 	if (!c)
 		return -ENOMEM;
-	if (heat_new(&c->heat) < 0 ||
+	if (heat_new(&c->heat) < 0 || clock_offset_new(&c->offset) < 0 ||
 	    slow_fixed_rank_new(&c->slow, &(struct slow_config){ .host_of = host_of_rank,
 								 .arg = c }) < 0) {
 		heat_free(c->heat);
+		clock_offset_free(c->offset);
 		free(c);
 		return -ENOMEM;
 	}
@@ -110,6 +113,7 @@ void core_free(struct core *c)
 	roster_fini(&c->roster);
 	heat_free(c->heat);
 	slow_fixed_rank_free(c->slow);
+	clock_offset_free(c->offset);
 	free(c->restored.v);
 	free(c);
 }
@@ -218,6 +222,25 @@ int core_map(const struct core *c, uint32_t host, host_time t, struct fleet_poin
 	if (!clock_decides(ret->status))
 		ret->err_ns = CLOCK_UNBOUNDED;
 	return r;
+}
+
+int core_wall(struct core *c, uint32_t host, host_time at, int64_t real_ns, int64_t half_ns)
+{
+	struct host *h = roster_find_host(&c->roster, host);
+	struct fleet_point p;
+
+	if (!h || core_map(c, host, at, &p) != 0)
+		return 0;
+	return clock_offset_wall(c->offset, (uint32_t)(h - c->roster.hosts), p.at.ns,
+				 real_ns - p.at.ns,
+				 p.err_ns == CLOCK_UNBOUNDED ? CLOCK_UNBOUNDED : p.err_ns + half_ns);
+}
+
+static const char *name_of_host(void *arg, uint32_t host)
+{
+	const struct core *c = arg;
+
+	return c->roster.hosts[host].name;
 }
 
 /* ---- processes ---- */
@@ -549,6 +572,9 @@ int core_tick(struct core *c, fleet_time now)
 
 	if (r == 0)
 		r = steps_tick(&c->steps, now.ns); /* rules run as steps are told */
+	if (r == 0)
+		r = clock_offset_look(c->offset, now.ns, c->expects ? c->expect_last : 0, name_of_host,
+				      c, c->facts);
 	return r < 0 ? r : let_in_waiting(c, false);
 }
 

@@ -39,6 +39,8 @@ int core_host_name(struct core *c, uint32_t host, const char *name);
 /* One two-way exchange: t0, t3 host; t1, t2 fleet. As often as they come. */
 int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fleet_time t2,
 		  host_time t3);
+/* The host's CLOCK_REALTIME at that instant, read within half_ns of it. */
+int core_wall(struct core *c, uint32_t host, host_time at, int64_t real_ns, int64_t half_ns);
 
 struct core_process {
 	uint32_t process; /* caller's id, unique over the run */

@@ -77,6 +77,8 @@ void ingest_snapshot(struct ingest *g, const struct agent *a, const struct frame
 	if (h->has_snapshot && row->host_ns > h->snapshot.host_ns &&
 	    row->host_ns - h->snapshot.host_ns < MAX_APART_NS)
 		find_steps(g, &h->snapshot, row);
+	if (core_wall(g->core, a->host, (host_time){ v->raw_ns }, v->real_ns, v->half_ns) != 0)
+		ingest_fail(g, -ENOMEM);
 	/* What an earlier agent kept in its spool comes late and is no news; what one and
 	 * the same agent tells is in order, even where all its clocks ran back. */
 	if (in_order || row->host_ns > h->snapshot.host_ns) {

@@ -1,5 +1,6 @@
 /* slow_fixed_rank_words.c - a verdict as a person reads it. */
 #include "slow_fixed_rank_internal.h"
+#include "words.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,24 +37,6 @@ static void name_ranks(const struct standing *v, const char *glue, const char *l
 				       v->ranks[i]);
 }
 
-/* Host names are a stranger's text: the quotes of JSON are ours. */
-static void json_text(const char *in, char *out, size_t n_out)
-{
-	size_t at = 0;
-
-	for (; *in && at + 7 < n_out; in++) {
-		unsigned char c = (unsigned char)*in;
-
-		if (c == '"' || c == '\\')
-			out[at++] = '\\';
-		if (c < 0x20)
-			at += (size_t)snprintf(out + at, n_out - at, "\\u%04x", c);
-		else
-			out[at++] = (char)c;
-	}
-	out[at] = '\0';
-}
-
 static const char *common_host(const struct slow_fixed_rank *s, const struct standing *v)
 {
 	const char *host = NULL;
@@ -84,7 +67,7 @@ int slow_tell(struct slow_fixed_rank *s, struct standing *v, struct facts *facts
 	if (host) {
 		char quoted[128];
 
-		json_text(host, quoted, sizeof quoted);
+		words_json(host, quoted, sizeof quoted);
 		snprintf(host_json, sizeof host_json, "\"host\":\"%s\",", quoted);
 	}
 	f = FACTS_PUSH(facts, verdicts);
