@@ -772,6 +772,79 @@ class WithACollectorOfSomebodyElse(Folder):
         self.assertEqual(json.loads(r.stdout)["level"], 1)
 
 
+class Clocks(Folder):
+    def fill(self):
+        db = catalogue.create(self.db)
+        for second in range(120):
+            catalogue.put(db, "raw_clock", host_id=2, at_ns=catalogue.START_NS + second * 10**9 - 200 * 10**9,
+                          offset_ns=catalogue.START_NS + 77, error_ns=60_000 if second == 30 else 25_000, rtt_ns=50_000,
+                          quality="refused" if second == 30 else "good", soft_ns=400, skew_ppb=-1234.5,
+                          status="undecided" if second == 30 else "anchored")
+        catalogue.put(db, "raw_clock_path", host_id=2, at_ns=catalogue.START_NS, way="stream", stamps="program",
+                      why="no answer: is UDP let through?", n_sent=10, n_received=0, n_answered=0, n_exchanges=0,
+                      n_refused=0, wish=12)
+        catalogue.put(db, "raw_clock_step", host_id=2, host_from_ns=5 * 10**9, host_to_ns=6 * 10**9, kind="wall",
+                      step_ns=-3_200_000_000, error_ns=800)
+        catalogue.put(db, "raw_snapshot", host_id=2, host_ns=7 * 10**9, half_ns=100, mono_ns=1,
+                      real_ns=catalogue.START_NS + 77 + 7 * 10**9 + 11_560_000_000, boot_ns=1, tick_source=None, tick=None)
+        db.commit()
+        db.close()
+
+    def test_each_host_is_told_with_its_errors(self):
+        self.fill()
+        r = call("clocks", self.db)
+        self.assertEqual((r.returncode, r.stderr), (0, ""))
+        for word in ("hosta", "the collector's own clock", "hostb", "25.0 us", "60.0 us", "-1.23 ppm", "+11.6 s", "anchored",
+                     "in the stream of events", "no clock probe gets through", "is UDP let through?",
+                     "its wall clock was set by -3.20 s"):
+            self.assertIn(word, r.stdout)
+        self.assertNotIn("Over time", r.stdout)
+
+    def test_json_has_all_of_it(self):
+        self.fill()
+        r = call("clocks", self.db, "--json", "--history")
+        v = json.loads(r.stdout)
+        b = next(h for h in v["hosts"] if h["host"] == "hostb")
+        self.assertEqual((b["error_ns"], b["worst_error_ns"], b["soft_ns"], b["skew_ppb"], b["wall_ns"], b["ranks"]),
+                         (25_000, 60_000, 400, -1234.5, 11_560_000_000, [1, 3]))
+        self.assertEqual((b["n_refused_estimates"], b["quality"]), (1, "good"))
+        self.assertEqual([(s["kind"], s["step_ns"], s["at_ns"]) for s in v["steps"]],
+                         [("wall", -3_200_000_000, 6 * 10**9 + catalogue.START_NS + 77)])
+        self.assertEqual(sum(p["n_estimates"] for p in v["history"]), 121)
+        self.assertEqual(sum(p["n_refused"] for p in v["history"]), 1)
+        self.assertEqual(max(p["worst_error_ns"] for p in v["history"]), 60_000)
+        self.assertLessEqual(len(v["history"]), 60)
+
+    def test_a_host_without_a_bound_is_incomplete_data(self):
+        db = catalogue.create(self.db)
+        db.execute("delete from raw_clock")
+        db.commit()
+        db.close()
+        r = call("clocks", self.db)
+        self.assertEqual(r.returncode, 5, r.stdout)
+        self.assertIn("void", r.stdout)
+
+    def test_a_catalogue_of_schema_1_is_read(self):
+        db = sqlite3.connect(self.db)
+        db.executescript(catalogue.sql_text("migrations", "0001_base.sql"))
+        db.executescript("pragma application_id = %d; pragma user_version = 1" % catalogue.APPLICATION_ID)
+        for view in ("run", "rank_step", "finding"):  # of that time, whatever they were
+            db.execute(f"create view {view} as select 1 as one")
+        db.execute("create view rank_info as select 0 as rank, 'old' as host")
+        db.execute("insert into raw_host values (1, 'old', 'b', 1, 0, 5)")
+        db.execute("insert into raw_clock values (1, 10, 5, 77000, 90, 'good')")
+        db.commit()
+        db.close()
+        r = call("clocks", self.db)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("77.0 us", r.stdout)
+
+    def test_wrong_use(self):
+        self.assertEqual(call("clocks").returncode, 2)
+        self.assertEqual(call("clocks", self.db).returncode, 3)
+        self.assertIn("--history", call("clocks", "--help").stdout)
+
+
 class Doctor(unittest.TestCase):
     def test_json_has_a_level_for_each_check_and_a_hint_for_each_failure(self):
         r = call("doctor", "--json", "--collector", "ipc:///nonexistent/socket")
