@@ -261,6 +261,8 @@ void ingest_take_batch(struct ingest *g, struct agent *a, const struct frame_bat
 		take_gauge(g, a, &b->gauges[i]);
 	for (uint32_t i = 0; i < b->n_snapshots; i++)
 		ingest_snapshot(g, a, &b->snapshots[i]);
+	for (uint32_t i = 0; i < b->n_peer_exchanges; i++)
+		ingest_peer_exchange(g, a, &b->peer_exchanges[i]);
 	if (b->n_given_up > a->n_given_up)
 		a->n_given_up = b->n_given_up;
 	row = JOB_PUSH(g->job, batches);

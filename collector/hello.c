@@ -92,6 +92,7 @@ static void welcome(struct ingest *g, struct inbox_msg *m, struct agent *a, cons
 	if (g->probe_port != 0 && !h->same_clock && probes_admit(g, a) == 0) {
 		f.welcome.probe_port = g->probe_port;
 		memcpy(f.welcome.probe_secret, a->probe->secret, sizeof f.welcome.probe_secret);
+		memcpy(f.welcome.peer_secret, g->peer_secret, sizeof f.welcome.peer_secret);
 	}
 	ingest_answer(g, m, &f);
 }
@@ -220,6 +221,7 @@ static uint32_t credit(struct ingest *g, int64_t now_raw_ns)
 void ingest_heartbeat(struct ingest *g, struct inbox_msg *m, const struct frame_heartbeat *v,
 		      int64_t now_raw_ns)
 {
+	struct frame answer = { .type = FRAME_BEAT, .protocol = FRAME_PROTOCOL };
 	struct agent *a = peers_find_stream(&g->peers, v->stream);
 	const char *notice;
 	int trouble;
@@ -256,9 +258,9 @@ void ingest_heartbeat(struct ingest *g, struct inbox_msg *m, const struct frame_
 	a->beats[a->next_beat].t1_ns = m->at_raw_ns;
 	a->beats[a->next_beat].t2_ns = now_raw_ns;
 	a->next_beat = (a->next_beat + 1) % AGENT_BEATS;
-	ingest_answer(g, m, &(struct frame){
-				    .type = FRAME_BEAT, .protocol = FRAME_PROTOCOL,
-				    .beat = { .t1_ns = m->at_raw_ns, .t2_ns = now_raw_ns,
-					      .level = g->cfg.level, .credit = credit(g, now_raw_ns),
-					      .notice = notice } });
+	answer.beat = (struct frame_beat){ .t1_ns = m->at_raw_ns, .t2_ns = now_raw_ns,
+					   .level = g->cfg.level, .credit = credit(g, now_raw_ns),
+					   .notice = notice };
+	answer.beat.n_peers = ingest_peers_of(g, a, answer.beat.peers);
+	ingest_answer(g, m, &answer);
 }

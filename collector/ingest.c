@@ -247,6 +247,7 @@ void ingest_tick(struct ingest *g, int64_t now_raw_ns)
 			ingest_release_held(g, a, true, now_raw_ns);
 	}
 	ingest_close_seconds(g, now_raw_ns - 2 * SECOND_NS);
+	ingest_order_peers(g, now_raw_ns);
 	if (core_tick(g->core, (fleet_time){ ingest_fleet_ns(g, now_raw_ns) }) != 0)
 		ingest_fail(g, -ENOMEM);
 	/* While nothing can be written, one job grows instead of many. */
@@ -380,5 +381,6 @@ void ingest_free(struct ingest *g)
 		job_free(j);
 	}
 	frame_buf_fini(&g->out);
+	free(g->circle);
 	free(g);
 }

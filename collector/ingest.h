@@ -69,6 +69,8 @@ int ingest_fatal(const struct ingest *g);
 
 /* Where agents' clock probes are taken (responder.h), told with each welcome; 0 = nowhere. */
 void ingest_set_probe_port(struct ingest *g, uint16_t port);
+/* Agents that are probed also probe n others each. 0 or a negative errno. */
+int ingest_set_peers(struct ingest *g, unsigned n);
 
 int64_t ingest_fleet_ns(const struct ingest *g, int64_t raw_ns);
 const char *ingest_run_id(const struct ingest *g); /* "" = not known yet */

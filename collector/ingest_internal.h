@@ -30,6 +30,16 @@ struct ingest {
 	int fatal;
 	uint32_t probe_port; /* 0 = no probes are taken */
 
+	/* agents that probe each other */
+	unsigned n_peers; /* each so many; 0 = none */
+	uint8_t peer_secret[FRAME_SECRET_BYTES];
+	struct mesh_place {
+		uint64_t key;
+		uint32_t agent;
+	} *circle; /* owned */
+	uint32_t n_circle, n_circle_alloc;
+	int64_t ordered_raw_ns;
+
 	uint64_t n_events, n_gap, n_dropped, n_text_dropped, n_names_dropped;
 	int64_t last_event_ns;
 	uint32_t n_ranks_alive, n_ranks_seen;
@@ -107,6 +117,13 @@ unsigned ingest_probe_wish(const struct ingest *g, uint32_t host, int64_t now_ra
 /* Heard of by this process, and not by its probes. */
 bool ingest_goes_by_stream(const struct host *h, int64_t now_raw_ns);
 void ingest_tell_path(struct ingest *g, const struct agent *a, int64_t now_raw_ns);
+
+/* mesh.c: agents that probe each other. */
+void ingest_order_peers(struct ingest *g, int64_t now_raw_ns);
+uint32_t ingest_peers_of(const struct ingest *g, const struct agent *a,
+			 struct frame_peer ret[FRAME_MAX_PEERS]);
+void ingest_peer_exchange(struct ingest *g, const struct agent *a,
+			  const struct frame_peer_exchange *x);
 
 /* snapshots.c: a host's clocks among each other. */
 void ingest_snapshot(struct ingest *g, const struct agent *a, const struct frame_snapshot *v);

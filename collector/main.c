@@ -24,6 +24,7 @@
 #include "inbox.h"
 #include "ingest.h"
 #include "responder.h"
+#include "../proto/frame.h"
 #include "../proto/said.h"
 #include "serve/serve.h"
 #include "store/store.h"
@@ -60,6 +61,7 @@ struct options {
 	size_t n_http_hosts;
 	uint32_t probe_port; /* 0 = as the control port */
 	bool no_probes;
+	unsigned n_peers;
 	int ready_fd; /* -1 = none */
 	uint32_t level; /* UINT32_MAX = no opinion */
 	bool read_only;
@@ -104,7 +106,7 @@ static void say(const char *fmt, ...)
 /* --- options ------------------------------------------------------------- */
 
 enum { OPT_HTTP_TOKEN_FILE = 256, OPT_HTTP_HOST, OPT_READY_FD, OPT_READ_ONLY,
-       OPT_PROBE_PORT };
+       OPT_PROBE_PORT, OPT_PEERS };
 
 static const struct argp_option option_table[] = {
 	{ "db", 'd', "FILE", 0, "catalogue of the run; a directory means FILE = its <run id>.db", 0 },
@@ -124,6 +126,9 @@ static const struct argp_option option_table[] = {
 	{ "probe-port", OPT_PROBE_PORT, "N", 0,
 	  "UDP port for the agents' clock probes (default: the number of the --listen port, or any free "
 	  "one when that is taken; 0: take none, clocks are then estimated from the stream)", 0 },
+	{ "peers", OPT_PEERS, "K", 0,
+	  "let every agent probe the clocks of K others too, chosen at random, as a check of all estimates "
+	  "(0 to 8; default 0)", 0 },
 	{ "level", 'L', "N", 0, "what probes record, 0 to 4 (default: what they and their agents say)", 0 },
 	{ "ready-fd", OPT_READY_FD, "N", 0, "write one line of JSON to this descriptor once it serves", 0 },
 	{ "read-only", OPT_READ_ONLY, NULL, 0, "serve an existing catalogue, never write it", 0 },
@@ -171,6 +176,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_PROBE_PORT:
 		o->probe_port = (uint32_t)parse_number(state, "--probe-port", arg, 65535);
 		o->no_probes = o->probe_port == 0;
+		return 0;
+	case OPT_PEERS:
+		o->n_peers = (unsigned)parse_number(state, "--peers", arg, FRAME_MAX_PEERS);
 		return 0;
 	case OPT_HTTP_TOKEN_FILE:
 		o->http_token_file = arg;
@@ -625,6 +633,8 @@ static void open_responder(struct collector *c)
 		return;
 	}
 	ingest_set_probe_port(c->ingest, responder_port(c->responder));
+	if (ingest_set_peers(c->ingest, c->opt.n_peers) != 0)
+		say("agents cannot probe each other: the system gives no random numbers.");
 }
 
 static int open_live(struct collector *c)

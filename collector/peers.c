@@ -122,7 +122,7 @@ struct agent *peers_add_agent(struct peers *p, const uint8_t agent_id[16])
 	if (!a)
 		return NULL;
 	a->id = p->n_agents;
-	a->host = PEER_NONE;
+	a->host = a->place = PEER_NONE;
 	a->next_seq = 1;
 	memcpy(a->agent_id, agent_id, 16);
 	p->agents[p->n_agents++] = a;

@@ -89,6 +89,7 @@ struct agent {
 	unsigned next_beat;
 	char notice[200]; /* told with each answer; "" = none */
 
+	uint32_t place; /* in the circle of those that probe each other; PEER_NONE */
 	struct probe_peer *probe; /* owned; NULL: it has not said hello to this process */
 	struct frame_probing_state probing; /* as it said last */
 };

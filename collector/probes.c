@@ -3,6 +3,7 @@
 #include "ingest_internal.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -112,6 +113,22 @@ static struct probe_slot *find(struct ingest *g, const struct probe_ref *ref)
 	struct agent *a = ref->agent < g->peers.n_agents ? g->peers.agents[ref->agent] : NULL;
 
 	return a && a->probe ? slot_of(a->probe, ref->seq) : NULL;
+}
+
+void probes_from(struct ingest *g, const struct probe_ref *ref, const struct sockaddr_storage *from)
+{
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)from;
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)from;
+	struct probe_peer *p = g->peers.agents[ref->agent]->probe;
+	bool mapped = from->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
+
+	if (from->ss_family == AF_INET)
+		memcpy(p->address, &v4->sin_addr, 4);
+	else if (mapped)
+		memcpy(p->address, &v6->sin6_addr.s6_addr[12], 4);
+	else
+		memcpy(p->address, &v6->sin6_addr, 16);
+	p->n_address = from->ss_family == AF_INET || mapped ? 4 : 16;
 }
 
 void probes_sent(struct ingest *g, const struct probe_ref *ref, int64_t t2_ns, bool kernel)

@@ -30,6 +30,7 @@ struct probe_peer {
 	struct ping_key key;
 	struct ping_window window;
 	struct probe_slot slots[PROBES_N_OPEN]; /* by seq */
+	uint8_t n_address, address[16]; /* where its requests come from; 0 = not known */
 	int64_t received_raw_ns; /* the newest request, 0 = none */
 	uint64_t n_received, n_exchanges, n_refused;
 };
@@ -58,6 +59,9 @@ struct probe_ref {
 enum probe_outcome probes_take(struct ingest *g, const void *data, size_t n_bytes, int64_t t1_ns,
 			       bool kernel, int64_t now_raw_ns, uint8_t answer[PING_BYTES],
 			       struct probe_ref *ret);
+/* Who asked has that address. */
+struct sockaddr_storage;
+void probes_from(struct ingest *g, const struct probe_ref *ref, const struct sockaddr_storage *from);
 /* It left at t2 (not later than it did). The kernel's word replaces ours. */
 void probes_sent(struct ingest *g, const struct probe_ref *ref, int64_t t2_ns, bool kernel);
 /* Its time cannot be known: the wall clock was moved. */

@@ -166,8 +166,10 @@ static void take(struct responder *r, const struct msghdr *m, size_t n_bytes, in
 	t1_ns = stamp_received(&r->line, real_ns, now_ns, &kernel);
 	o = probes_take(r->ingest, p->data, n_bytes, t1_ns, kernel, now_ns, bytes, &ref);
 	r->stats.n[o]++;
-	if (o == PROBE_ANSWER)
-		answer(r, m, bytes, &ref);
+	if (o != PROBE_ANSWER)
+		return;
+	probes_from(r->ingest, &ref, m->msg_name);
+	answer(r, m, bytes, &ref);
 }
 
 static int receive(struct responder *r)

@@ -86,6 +86,13 @@ SELECT h.name AS host, p.at_ns, p.way, p.stamps, p.why, p.n_sent, p.n_received, 
        p.n_exchanges, p.n_refused, p.wish
 FROM raw_clock_path p JOIN raw_host h USING (host_id);
 
+DROP VIEW IF EXISTS clock_check;
+CREATE VIEW clock_check AS
+SELECT h.name AS host, p.name AS peer, x.at_ns,
+       (x.host_t3_ns - x.host_t0_ns) - (x.peer_t2_ns - x.peer_t1_ns) AS rtt_ns,
+       x.surplus_ns, x.error_ns AS surplus_err_ns, x.contradicts
+FROM raw_peer_exchange x JOIN raw_host h USING (host_id) JOIN raw_host p ON p.host_id = x.peer_id;
+
 DROP VIEW IF EXISTS clock_snapshot;
 CREATE VIEW clock_snapshot AS
 SELECT h.name AS host, s.host_ns, s.half_ns, s.mono_ns, s.real_ns, s.boot_ns,

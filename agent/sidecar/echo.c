@@ -24,6 +24,13 @@ void echo_close(struct echo *e)
 	echo_init(e);
 }
 
+static void bracket(struct echo *e)
+{
+	struct stamp_bracket b = stamp_bracket_now();
+
+	stamp_add(&e->line, &b);
+}
+
 void echo_open(struct echo *e, int family, const char *token, const uint8_t secret[FRAME_SECRET_BYTES])
 {
 	struct sockaddr_storage at = { .ss_family = (sa_family_t)family };
@@ -46,13 +53,7 @@ void echo_open(struct echo *e, int family, const char *token, const uint8_t secr
 	e->port = ntohs(family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port :
 					     ((struct sockaddr_in *)&at)->sin_port);
 	(void)stamp_enable(e->fd);
-}
-
-static void bracket(struct echo *e)
-{
-	struct stamp_bracket b = stamp_bracket_now();
-
-	stamp_add(&e->line, &b);
+	bracket(e);
 }
 
 static void take_stamps(struct echo *e)

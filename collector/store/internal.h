@@ -31,6 +31,7 @@
 	X(put_verdict, 17)                                                                     \
 	X(put_snapshot, 8)                                                                     \
 	X(put_clock_step, 6)                                                                   \
+	X(put_peer_exchange, 10)                                                               \
 	X(put_clock_path, 11)                                                                  \
 	X(put_clock, 9)
 

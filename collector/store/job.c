@@ -48,6 +48,7 @@ void job_free(struct store_job *j)
 	free(j->snapshots.v);
 	free(j->clock_steps.v);
 	free(j->clock_paths.v);
+	free(j->peer_exchanges.v);
 	free(j->logs.v);
 	free(j->records.v);
 	free(j->envs.v);
@@ -66,7 +67,7 @@ void job_clear(struct store_job *j)
 	j->run.set = false;
 	j->hosts.n = j->agents.n = j->processes.n = j->names.n = j->chunks.n = j->rings.n = 0;
 	j->batches.n = j->exchanges.n = j->logs.n = j->records.n = j->envs.n = j->gauges.n = 0;
-	j->snapshots.n = j->clock_steps.n = j->clock_paths.n = 0;
+	j->snapshots.n = j->clock_steps.n = j->clock_paths.n = j->peer_exchanges.n = 0;
 	j->owed.n = j->verdict_ids.n = 0;
 	j->low_water = 0;
 	j->n_late = 0;
@@ -96,7 +97,7 @@ bool job_empty(const struct store_job *j)
 	return !j->run.set && j->hosts.n + j->agents.n + j->processes.n + j->names.n +
 	       j->chunks.n + j->rings.n + j->batches.n + j->exchanges.n + j->logs.n +
 	       j->records.n + j->envs.n + j->gauges.n + j->snapshots.n + j->clock_steps.n +
-	       j->clock_paths.n + j->owed.n + f->steps.n +
+	       j->clock_paths.n + j->peer_exchanges.n + j->owed.n + f->steps.n +
 	       f->rank_steps.n + f->collectives.n + f->groups.n + f->buckets.n +
 	       f->verdicts.n + f->clocks.n == 0;
 }

@@ -92,6 +92,12 @@ struct row_clock_step {
 	const char *kind;	/* static: wall, suspend, raw */
 	int64_t step_ns, err_ns;
 };
+struct row_peer_exchange {
+	uint32_t host, peer;
+	int64_t t0_ns, t1_ns, t2_ns, t3_ns; /* t0, t3 host; t1, t2 peer */
+	int64_t at_ns, surplus_ns, err_ns;  /* fleet; FACT_NONE = not placed */
+	bool contradicts;
+};
 struct row_clock_path {
 	uint32_t host;
 	int64_t at_ns;
@@ -142,6 +148,7 @@ struct store_job {
 	FACT_ARRAY(struct row_snapshot) snapshots;
 	FACT_ARRAY(struct row_clock_step) clock_steps;
 	FACT_ARRAY(struct row_clock_path) clock_paths;
+	FACT_ARRAY(struct row_peer_exchange) peer_exchanges;
 	FACT_ARRAY(struct row_log) logs;
 	FACT_ARRAY(struct row_record) records;
 	FACT_ARRAY(struct row_env) envs;

@@ -279,6 +279,23 @@ static int write_clock_step(struct store *s, const struct row_clock_step *v)
 	return run(s, &b);
 }
 
+static int write_peer_exchange(struct store *s, const struct row_peer_exchange *v)
+{
+	struct bind b = { s->put_peer_exchange, 0 };
+
+	bind_int(&b, v->host);
+	bind_int(&b, v->peer);
+	bind_int(&b, v->t0_ns);
+	bind_int(&b, v->t1_ns);
+	bind_int(&b, v->t2_ns);
+	bind_int(&b, v->t3_ns);
+	bind_int(&b, v->at_ns);
+	bind_ns(&b, v->surplus_ns);
+	bind_ns(&b, v->err_ns);
+	bind_int(&b, v->contradicts);
+	return run(s, &b);
+}
+
 static int write_clock_path(struct store *s, const struct row_clock_path *v)
 {
 	struct bind b = { s->put_clock_path, 0 };
@@ -613,6 +630,7 @@ int store_write_rows(struct store *s, struct store_job *j)
 	EACH(j->snapshots, write_snapshot)
 	EACH(j->clock_steps, write_clock_step)
 	EACH(j->clock_paths, write_clock_path)
+	EACH(j->peer_exchanges, write_peer_exchange)
 	EACH(j->logs, write_log)
 	EACH(j->records, write_record)
 	EACH(j->envs, write_env)

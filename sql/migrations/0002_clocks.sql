@@ -29,3 +29,10 @@ CREATE TABLE raw_clock_path (
 ALTER TABLE raw_clock ADD COLUMN soft_ns INTEGER;
 ALTER TABLE raw_clock ADD COLUMN skew_ppb REAL;
 ALTER TABLE raw_clock ADD COLUMN status TEXT;
+
+-- Exchanges between two hosts, on their own clocks, and what the estimates make of them.
+CREATE TABLE raw_peer_exchange (
+  host_id INTEGER NOT NULL, peer_id INTEGER NOT NULL, host_t0_ns INTEGER NOT NULL,
+  peer_t1_ns INTEGER NOT NULL, peer_t2_ns INTEGER NOT NULL, host_t3_ns INTEGER NOT NULL,
+  at_ns INTEGER NOT NULL, surplus_ns INTEGER, error_ns INTEGER, contradicts INTEGER NOT NULL,
+  PRIMARY KEY (host_id, host_t0_ns, peer_id)) WITHOUT ROWID;

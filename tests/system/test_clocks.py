@@ -196,6 +196,38 @@ class BadNetwork(Hosts):
         self.check_estimates(db)
 
 
+class Peers(Hosts):
+    def test_hosts_that_probe_each_other_contradict_no_bound(self):
+        collector = self.collector("--peers", "2")
+        clocks = [Clock(-3 * SECOND, 21_000), Clock(77_000_000, -13_000), Clock(5, 2_000)]
+        agents = [self.agent(i + 1, clock, to="10.77.2.2") for i, clock in enumerate(clocks)]
+        time.sleep(14)
+        self.stop(*agents, collector)
+        db = self.db()
+        rows = db.execute("select * from raw_peer_exchange join raw_host using (host_id)").fetchall()
+        names = {r["host_id"]: r["name"] for r in db.execute("select * from raw_host")}
+        pairs = {(r["name"], names[r["peer_id"]]) for r in rows}
+        self.assertEqual(len(pairs), 6, "each of three has two others")
+        for r in rows:  # a delay is not below zero, on the machine's one clock
+            here, there = self.clocks[r["name"]], self.clocks[names[r["peer_id"]]]
+            raw = r["host_t0_ns"] - here.ahead(raw_ns())  # the rate makes that a little wrong; find the fixed point
+            for _ in range(3):
+                raw = r["host_t0_ns"] - here.ahead(raw)
+            out = (r["peer_t1_ns"] - there.ahead(raw)) - raw
+            back = (r["host_t3_ns"] - here.ahead(raw)) - (r["peer_t2_ns"] - there.ahead(raw))
+            slack = 2 + (r["host_t3_ns"] - r["host_t0_ns"]) * 40_000 // SECOND
+            self.assertGreaterEqual(out, -slack, dict(r))
+            self.assertGreaterEqual(back, -slack, dict(r))
+        checks = db.execute("select * from clock_check where surplus_ns is not null").fetchall()
+        self.assertGreater(len(checks), 40)
+        self.assertEqual([dict(c) for c in checks if c["contradicts"]], [])
+        for c in checks:
+            self.assertLessEqual(abs(c["surplus_ns"]), c["surplus_err_ns"] + c["rtt_ns"])
+        print(file=sys.stderr)
+        self.say("round trip of two hosts", [c["rtt_ns"] for c in checks])
+        self.say("their estimates' error against each other", [abs(c["surplus_ns"]) for c in checks])
+
+
 class KernelStamps(Hosts):
     """Straight through the kernel, at three loads: what the stamps themselves are worth."""
 

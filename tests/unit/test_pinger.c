@@ -1,6 +1,7 @@
 #include "unit.h"
 
 #include "../../agent/sidecar/clock.h"
+#include "../../agent/sidecar/mesh.h"
 #include "../../agent/sidecar/pinger.h"
 
 #include <arpa/inet.h>
@@ -241,6 +242,87 @@ static void the_same_welcome_changes_nothing_and_another_begins_anew(void **stat
 	assert_true(pinger_due_in_ns(&p) == INT64_MAX);
 }
 
+/* Two agents of one machine, in turn: what they find of each other is in order. */
+static void two_agents_find_whole_exchanges_of_each_other(void **state)
+{
+	static struct mesh one, two;
+	static const uint8_t shared[FRAME_SECRET_BYTES] = { 5 };
+	struct frame_peer v = { .host = 3, .n_address = 4, .address = { 127, 0, 0, 1 } };
+	struct frame_peer_exchange x;
+	unsigned n = 0;
+	int64_t begin = clock_true_raw();
+
+	(void)state;
+	mesh_init(&one);
+	mesh_init(&two);
+	mesh_aim(&one, AF_INET, 11, "token", shared);
+	mesh_aim(&two, AF_INET, 12, "token", shared);
+	assert_int_not_equal(two.echo.port, 0);
+	v.port = two.echo.port;
+	mesh_peers(&one, &v, 1);
+	for (unsigned i = 0; i < 10; i++) {
+		one.others[0].pinger.due_ns = 0;
+		mesh_tick(&one);
+		echo_receive(&two.echo); /* three requests, three answers */
+		mesh_receive(&one, 1);
+		while (mesh_next(&one, &x)) {
+			n++;
+			assert_int_equal(x.host, 3);
+			assert_true(begin - 1000 <= x.t0_ns && x.t0_ns <= x.t1_ns && x.t1_ns <= x.t2_ns &&
+				    x.t2_ns <= x.t3_ns);
+		}
+	}
+	/* Two of each train but the newest one, whose answer tells of the one before. */
+	assert_in_range(n, 17, 19);
+	assert_int_equal(two.echo.n_refused, 0);
+	/* Without the shared secret there is no answer. */
+	one.echo.secret[0] ^= 1;
+	mesh_peers(&one, NULL, 0);
+	mesh_peers(&one, &v, 1);
+	one.others[0].pinger.due_ns = 0;
+	mesh_tick(&one);
+	echo_receive(&two.echo);
+	mesh_receive(&one, 1);
+	assert_int_equal(two.echo.n_refused, 3);
+	assert_int_equal(one.others[0].pinger.n_answered, 0);
+	mesh_peers(&one, NULL, 0);
+	echo_close(&one.echo);
+	echo_close(&two.echo);
+}
+
+static void an_echo_remembers_so_many_and_forgets_the_oldest(void **state)
+{
+	static struct echo e;
+	static const uint8_t shared[FRAME_SECRET_BYTES] = { 5 };
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	uint8_t data[PING_BYTES];
+
+	(void)state;
+	echo_init(&e);
+	echo_open(&e, AF_INET, "token", shared);
+	at.sin_port = htons(e.port);
+	for (uint64_t stream = 1; stream <= 3 * ECHO_N_PEERS; stream++) {
+		struct ping q = { .kind = PING_REQUEST, .stream = stream, .seq = 1 }, a;
+		struct ping_key k;
+
+		ping_derive_key(&k, "token", stream, shared);
+		ping_pack(data, &q, &k);
+		for (unsigned twice = 0; twice < 2; twice++) {
+			assert_int_equal(sendto(fd, data, sizeof data, 0, (struct sockaddr *)&at, sizeof at),
+					 sizeof data);
+			echo_receive(&e);
+		}
+		assert_int_equal(recv(fd, data, sizeof data, MSG_DONTWAIT), PING_BYTES);
+		assert_int_equal(ping_parse(&a, data, sizeof data), PING_OK);
+		assert_int_equal(ping_verify(data, &k), PING_OK);
+		assert_int_equal(a.kind, PING_ANSWER);
+		assert_true(recv(fd, data, sizeof data, MSG_DONTWAIT) < 0); /* a repeat gets none */
+	}
+	assert_int_equal(e.n_answered, 3 * ECHO_N_PEERS);
+	assert_int_equal(e.n_refused, 3 * ECHO_N_PEERS);
+	echo_close(&e);
+}
+
 static void one_snapshot_is_one_instant(void **state)
 {
 	struct frame_snapshot a = clock_snapshot(FRAME_NO_TICK), b = clock_snapshot(FRAME_NO_TICK);
@@ -283,6 +365,8 @@ int main(void)
 		T(it_sends_as_many_as_are_wanted),
 		T(nobody_there_is_no_path_and_is_tried_more_slowly),
 		T(the_same_welcome_changes_nothing_and_another_begins_anew),
+		T(two_agents_find_whole_exchanges_of_each_other),
+		T(an_echo_remembers_so_many_and_forgets_the_oldest),
 		cmocka_unit_test(one_snapshot_is_one_instant),
 		cmocka_unit_test(a_test_clock_is_what_its_words_say),
 	};

@@ -4,6 +4,8 @@
 #include "../../collector/probes.h"
 #include "../../proto/frame.h"
 
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -385,6 +387,130 @@ static void a_host_of_our_own_clock_is_not_probed(void **state)
 	assert_int_equal(w.welcome.probe_port, 0);
 }
 
+/* --- agents that probe each other ------------------------------------------ */
+
+/* Many agents on hosts of their own, each with an address of its own. */
+static void populate(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = 1000 + i };
+		struct sockaddr_storage at = { 0 };
+		struct frame f = { .type = FRAME_HELLO };
+		char host[16];
+
+		memcpy(&at, &from, sizeof from);
+		snprintf(host, sizeof host, "host%u", i);
+		f.hello = (struct frame_hello){ .protocol = 1, .run_id = "job", .host = host,
+						.boot_id = host, .token = "secret", .version = "1",
+						.raw_ns = 1, .real_ns = REAL0 };
+		memset(f.hello.agent_id, (int)i + 10, 16);
+		give(&f, true);
+		ping_derive_key(&w.key, "secret", w.welcome.stream, w.welcome.probe_secret);
+		w.seq = 0;
+		assert_int_equal(ping(false, 0, 0), PROBE_ANSWER);
+		probes_from(w.ingest, &(struct probe_ref){ i + 1, 1 }, &at);
+		w.ingest->peers.agents[i + 1]->probing.peer_port = 5000 + i;
+	}
+	ingest_tick(w.ingest, w.now_ns);
+}
+
+static void each_has_as_many_others_and_is_had_by_as_many(void **state)
+{
+	unsigned n_of[40] = { 0 };
+	struct frame_peer v[FRAME_MAX_PEERS], again[FRAME_MAX_PEERS];
+
+	(void)state;
+	assert_int_equal(ingest_set_peers(w.ingest, 3), 0);
+	w.now_ns += 10 * SECOND; /* the first one is silent meanwhile and takes no part */
+	populate(40);
+	for (unsigned i = 1; i <= 40; i++) {
+		const struct agent *a = w.ingest->peers.agents[i];
+
+		assert_int_equal(ingest_peers_of(w.ingest, a, v), 3);
+		for (unsigned k = 0; k < 3; k++) {
+			unsigned other = v[k].port - 5000;
+
+			assert_true(other < 40 && other != i - 1);
+			assert_int_equal(v[k].host, w.ingest->peers.agents[other + 1]->host);
+			assert_int_equal(v[k].n_address, 4);
+			n_of[other]++;
+		}
+	}
+	for (unsigned i = 0; i < 40; i++)
+		assert_int_equal(n_of[i], 3);
+	/* Others after ten minutes; nobody while none is asked for. */
+	ingest_peers_of(w.ingest, w.ingest->peers.agents[5], v);
+	w.now_ns += 600 * SECOND;
+	for (unsigned i = 1; i <= 40; i++)
+		w.ingest->peers.agents[i]->seen_raw_ns = w.now_ns;
+	ingest_tick(w.ingest, w.now_ns);
+	assert_int_equal(ingest_peers_of(w.ingest, w.ingest->peers.agents[5], again), 3);
+	assert_memory_not_equal(v, again, 3 * sizeof *v);
+	assert_int_equal(ingest_set_peers(w.ingest, 0), 0);
+	assert_int_equal(ingest_peers_of(w.ingest, w.ingest->peers.agents[5], v), 0);
+}
+
+static const struct row_peer_exchange *check_of(struct frame_peer_exchange x)
+{
+	const struct row_peer_exchange *row = NULL;
+
+	ingest_peer_exchange(w.ingest, w.ingest->peers.agents[0], &x);
+	ingest_turn_over(w.ingest);
+	for (unsigned i = 0; i < w.n_jobs; i++)
+		if (w.jobs[i]->peer_exchanges.n > 0)
+			row = &w.jobs[i]->peer_exchanges.v[w.jobs[i]->peer_exchanges.n - 1];
+	return row;
+}
+
+static void what_two_hosts_find_is_held_against_both_bounds(void **state)
+{
+	const struct row_peer_exchange *row;
+	struct frame_peer_exchange x;
+	int64_t t;
+
+	(void)state;
+	exchange(20000, 20000); /* host 0, placed to 20 us; host 1 is not placed */
+	populate(1);
+	t = w.now_ns;
+	x = (struct frame_peer_exchange){ 1, t + HOST_AHEAD, t + 30000, t + 40000, t + HOST_AHEAD + 70000 };
+	row = check_of(x);
+	assert_non_null(row);
+	assert_true(row->surplus_ns == FACT_NONE && !row->contradicts);
+	/* The second host's clock is the collector's RAW: place it, to 20 us. */
+	assert_int_equal(core_exchange(w.core, 1, (host_time){ t - 20000 },
+				       (fleet_time){ t + REAL0 - RAW0 }, (fleet_time){ t + REAL0 - RAW0 },
+				       (host_time){ t + 20000 }), 0);
+	row = check_of(x);
+	assert_true(llabs(row->surplus_ns) < 1000); /* 30 us each way */
+	assert_in_range(row->err_ns, 38000, 45000);
+	assert_false(row->contradicts);
+	x.t1_ns -= 60000; /* 30 us before it was sent: within what both bounds allow */
+	x.t2_ns -= 60000;
+	assert_false(check_of(x)->contradicts);
+	x.t1_ns -= 60000;
+	x.t2_ns -= 60000;
+	assert_true(check_of(x)->contradicts);
+}
+
+static void what_peers_cannot_have_found_is_left_out(void **state)
+{
+	struct frame_peer_exchange good = { 1, 1000, 5, 6, 2000 }, x;
+
+	(void)state;
+	populate(1);
+#define LEFT_OUT(change) do { x = good; change; assert_null(check_of(x)); } while (0)
+	LEFT_OUT(x.host = 0); /* oneself */
+	LEFT_OUT(x.host = 2);
+	LEFT_OUT(x.host = UINT32_MAX);
+	LEFT_OUT(x.t2_ns = 4);
+	LEFT_OUT(x.t2_ns = 5 + 1001);
+	LEFT_OUT(x.t0_ns = -1);
+	LEFT_OUT(x.t3_ns = INT64_MAX);
+	LEFT_OUT(x.t3_ns = 3 * SECOND);
+#undef LEFT_OUT
+	assert_non_null(check_of(good));
+}
+
 /* --- snapshots ------------------------------------------------------------ */
 
 static uint64_t batch_seq;
@@ -501,6 +627,9 @@ int main(void)
 		T(lost_probes_are_told_apart_and_the_stream_takes_over),
 		T(a_change_asks_for_more_and_a_calm_clock_for_less),
 		T(a_host_of_our_own_clock_is_not_probed),
+		T(each_has_as_many_others_and_is_had_by_as_many),
+		T(what_two_hosts_find_is_held_against_both_bounds),
+		T(what_peers_cannot_have_found_is_left_out),
 		T(a_step_of_the_wall_clock_is_known_exactly),
 		T(sleep_is_not_a_step_of_the_wall_clock),
 		T(raw_that_leaves_the_other_clocks_is_told),

@@ -98,6 +98,7 @@ static struct store_job *full_job(void)
 	*JOB_PUSH(j, snapshots) = (struct row_snapshot){ 0, 90, 1, 2, 3, 4, UINT32_MAX, 0 };
 	*JOB_PUSH(j, snapshots) = (struct row_snapshot){ 0, 91, 1, 2, 3, 4, 1, UINT64_MAX };
 	*JOB_PUSH(j, clock_steps) = (struct row_clock_step){ 0, 90, 91, "wall", -5, 1 };
+	*JOB_PUSH(j, peer_exchanges) = (struct row_peer_exchange){ 0, 0, 1, 2, 3, 4, 5, FACT_NONE, FACT_NONE, true };
 	*JOB_PUSH(j, clock_paths) = (struct row_clock_path){ .way = ROW_WAY_UDP_KERNEL, .why = "" };
 	*JOB_PUSH(j, logs) = (struct row_log){ 1, 2, 0, 1, "log", 20, "a.b", "text" };
 	*JOB_PUSH(j, records) = (struct row_record){ 1, 0, 1, "meta.env", "{}" };
