@@ -31,8 +31,6 @@
 #define SEAL_NS (100 * MS)
 #define SEAL_AWAY_NS (500 * MS) /* nobody is waiting for it: fewer, larger batches */
 #define GAUGE_NS (1000 * MS)
-#define PAIR_NS (1000 * MS)
-#define FIRST_PAIR_NS (20 * MS)
 #define IDENTITY_NS (1000 * MS) /* events wait this long for the process to say who it is */
 #define RUN_NS (5000 * MS)	/* the same for the run id when none was given */
 #define LEAVE_NS (5000 * MS)	/* what a SIGTERM allows */
@@ -230,7 +228,7 @@ static void update_ticks(struct agent *a, int64_t now_ns)
 			continue;
 		p = tick_read_pair(source, 16, tick_ready(t) ? t->lines[0].ns_per_tick : 0);
 		tick_add_pair(t, &p);
-		a->tick_due_ns[source] = now_ns + (tick_ready(t) ? PAIR_NS : FIRST_PAIR_NS);
+		a->tick_due_ns[source] = now_ns + tick_next_pair_ns(t);
 	}
 }
 

@@ -9,6 +9,8 @@
 #endif
 
 #define HORIZON_NS 1e9 /* about the time between two pairs */
+#define FIRST_PAIR_NS INT64_C(20000000)
+#define PAIR_NS INT64_C(1000000000)
 #define JUMP_NS 1000000
 #define JUMP_RATE_ERR 1e-3
 #define NS_MAX INT64_C(4000000000000000000)
@@ -85,6 +87,23 @@ static const struct tick_pair *pair_back(const struct tick *t, unsigned n_back)
 	return &t->pairs[(t->next_pair + TICK_N_PAIRS - n_back) % TICK_N_PAIRS];
 }
 
+static int64_t pair_err_ns(const struct tick_pair *p, double ns_per_tick)
+{
+	int64_t err_ns = (int64_t)((double)p->err_ticks * ns_per_tick) + 1;
+
+	return err_ns > p->err_ns ? err_ns : p->err_ns;
+}
+
+int64_t tick_next_pair_ns(const struct tick *t)
+{
+	int64_t back_ns;
+
+	if (t->n_pairs < 2)
+		return FIRST_PAIR_NS;
+	back_ns = pair_back(t, 1)->raw_ns - pair_back(t, t->n_pairs)->raw_ns;
+	return back_ns < FIRST_PAIR_NS ? FIRST_PAIR_NS : back_ns < PAIR_NS ? back_ns : PAIR_NS;
+}
+
 /* The new line begins where the old one is now and is bent so that it meets the
  * truth a second from here: continuous, and wrong by what was found at most. */
 static void bend(struct tick *t, const struct tick_pair *p, double rate, double rate_err)
@@ -124,18 +143,20 @@ void tick_add_pair(struct tick *t, const struct tick_pair *p)
 			pair_back(t, t->n_pairs < TICK_N_PAIRS ? t->n_pairs : TICK_N_PAIRS);
 		double ticks = (double)(p->tick - first->tick);
 		double ns = (double)(p->raw_ns - first->raw_ns);
+		double rate_err;
 
 		if ((int64_t)(p->tick - last->tick) <= 0 || p->raw_ns <= last->raw_ns)
 			return; /* a counter that stands still or runs back is no clock */
+		rate_err = (double)(pair_err_ns(first, ns / ticks) + pair_err_ns(p, ns / ticks)) / ns;
 		if (t->n_lines > 0) {
-			bend(t, p, ns / ticks, (double)(first->err_ns + p->err_ns) / ns);
+			bend(t, p, ns / ticks, rate_err);
 		} else {
 			push_line(t, &(struct tick_line){
 					     .from_tick = first->tick,
 					     .from_ns = first->raw_ns,
 					     .ns_per_tick = ns / ticks,
-					     .rate_err = (double)(first->err_ns + p->err_ns) / ns,
-					     .err_ns = first->err_ns,
+					     .rate_err = rate_err,
+					     .err_ns = pair_err_ns(first, ns / ticks),
 				     });
 		}
 	}
@@ -193,6 +214,7 @@ struct tick_pair tick_read_pair(unsigned source, unsigned n, double ns_per_tick)
 			best.raw_ns = raw_ns;
 		}
 	}
-	best.err_ns = (int64_t)(((double)best_width / 2 + 1) * ns_per_tick) + 1;
+	best.err_ticks = best_width / 2 + 1;
+	best.err_ns = (int64_t)((double)best.err_ticks * ns_per_tick) + 1;
 	return best;
 }

@@ -15,10 +15,11 @@
 #include <stdint.h>
 
 /* Between two reads of the counter that RAW was read between: raw_ns happened
- * at `tick`, give or take err_ns. */
+ * at `tick`, give or take err_ns and err_ticks, whichever is more. */
 struct tick_pair {
 	uint64_t tick;
 	int64_t raw_ns, err_ns;
+	uint64_t err_ticks; /* what counts while the rate is not known */
 };
 
 #define TICK_N_PAIRS 64 /* the rate is measured over this many */
@@ -44,6 +45,9 @@ struct tick {
 
 void tick_init(struct tick *t, unsigned source); /* enum shm_tick */
 bool tick_ready(const struct tick *t);		 /* identity, or two pairs were added */
+/* How soon after a pair the next one is due: a line reaches no further ahead than
+ * it was measured back, a second at most. */
+int64_t tick_next_pair_ns(const struct tick *t);
 void tick_add_pair(struct tick *t, const struct tick_pair *p);
 
 int64_t tick_to_ns(const struct tick *t, uint64_t tick);

@@ -68,6 +68,40 @@ static void the_truth_lies_inside_the_bound_and_time_rises(void **state)
 	}
 }
 
+/* As the agent does it: the first pairs know their brackets in ticks alone, and the
+ * next one is due when the line says so. The bound holds and stays small. */
+static void the_first_seconds_are_as_good_as_their_brackets(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct host h = { seed % 2 ? 2.9 : 1.0, seed << 40 };
+		struct tick t;
+		uint64_t rng = seed;
+		int64_t at_ns = 1000000;
+
+		tick_init(&t, SHM_TICK_TSC);
+		for (int i = 0; i < 16; i++) {
+			struct tick_pair p = pair_at(&h, at_ns, 25, &rng);
+			int64_t next_ns;
+
+			p.err_ticks = (uint64_t)(26 * h.ticks_per_ns) + 1;
+			if (!tick_ready(&t))
+				p.err_ns = 1;
+			tick_add_pair(&t, &p);
+			next_ns = at_ns + tick_next_pair_ns(&t) * 5 / 4;
+			for (int k = 0; tick_ready(&t) && k < 50; k++) {
+				int64_t truth_ns = at_ns + (next_ns - at_ns) * k / 50;
+				uint64_t tick = ticks_at(&h, truth_ns);
+				int64_t bound_ns = tick_error_ns(&t, tick);
+
+				assert_true(llabs(tick_to_ns(&t, tick) - truth_ns) <= bound_ns);
+				assert_true(bound_ns < 300);
+			}
+			at_ns = next_ns;
+		}
+	}
+}
+
 static void an_event_keeps_its_time_whenever_it_is_converted(void **state)
 {
 	struct host h = { 2.1, 77 };
@@ -153,6 +187,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_truth_lies_inside_the_bound_and_time_rises),
+		cmocka_unit_test(the_first_seconds_are_as_good_as_their_brackets),
 		cmocka_unit_test(an_event_keeps_its_time_whenever_it_is_converted),
 		cmocka_unit_test(a_suspended_host_begins_a_new_line),
 		cmocka_unit_test(raw_ticks_are_left_alone),
