@@ -29,7 +29,7 @@
 	X(put_group, 4)                                                                        \
 	X(put_bucket, 13)                                                                      \
 	X(put_verdict, 17)                                                                     \
-	X(put_clock, 6)
+	X(put_clock, 9)
 
 struct store {
 	/* set by store_open(), then read-only */
