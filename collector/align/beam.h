@@ -95,6 +95,7 @@ struct beam_filter {
 	double nis, last_y; /* times the process noise; the last innovation in deviations */
 	int64_t at_ns, anchor_ns;
 	unsigned n, n_bad;
+	bool queued_f, queued_r; /* of a young segment: which path was so before it */
 	unsigned n_sure; /* buckets running whose deviation is small */
 	uint8_t n_clear; /* directions, in the last bucket */
 	struct beam_past past[BEAM_N_PAST]; /* oldest first */

@@ -21,6 +21,7 @@ struct beam_gate {
 	double xp[3], pp[6], lim;
 	double excess_f, excess_r;
 	bool clear_f, clear_r;
+	double guess; /* how wrong it is if the other path is the queued one */
 };
 void beam_predict(const struct beam_config *cfg, const struct beam_filter *k, int64_t at_ns,
 		  double xp[3], double pp[6]);
@@ -36,6 +37,8 @@ void beam_floors_lower(struct beam *b, const struct beam_bucket *u);
 /* The least delays of both directions together are less than the least round trip. */
 void beam_floors_undercut(struct beam *b, double by);
 void beam_floors_window(struct beam_floors *d, double f, double r, bool clear_f, bool clear_r);
+/* Which path was mostly queued in the last n buckets. */
+void beam_floors_queued(const struct beam_floors *d, unsigned n, bool *f, bool *r);
 /* Raise the floor of a direction that was never clear in the window of at least n buckets. */
 void beam_floors_raise(struct beam_floors *d, unsigned n);
 

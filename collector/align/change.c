@@ -10,6 +10,7 @@
 #define CARRIED_RATE 5000.0 /* ns/s: the rate mostly survives a step */
 #define ENOUGH_WINDOW 15
 #define SURE 5 /* buckets */
+#define RECENT_BUCKETS 6
 
 void beam_segment_open(struct beam *b, int64_t theta0_ns, int64_t begin_ns, int64_t gap_ns)
 {
@@ -118,6 +119,7 @@ void beam_change(struct beam *b, int64_t bucket)
 	beam_segment_open(b, s->g_ns + (s->f_ns - s->g_ns) / 2, at, proof);
 	b->started = false;
 	b->filter.anchor_ns = at;
+	beam_floors_queued(&b->floors, RECENT_BUCKETS, &b->filter.queued_f, &b->filter.queued_r);
 	b->filter.x[1] = old.x[1];
 	b->filter.p[2] = old.n > 5 ? fmax(old.p[2] * 100, CARRIED_RATE * CARRIED_RATE)
 				   : b->cfg->rate_unknown * b->cfg->rate_unknown;

@@ -14,6 +14,7 @@
 #define RUN_GAIN 0.1
 #define LEAST_NIS 0.005
 #define MOST_NIS 1e4
+#define GUESS_PART 0.1
 #define SURE_BUCKETS 5
 #define ENOUGH_SCALE 5 /* buckets with both directions clear */
 #define LEAST_DEVIATION 20.0 /* ns: stamps themselves */
@@ -133,12 +134,26 @@ static void remember(struct beam_filter *k)
 						       k->anchor_ns };
 }
 
+/* A queue outlives a step: where one path was queued before it and only one, the
+ * other is taken for clear. Returns false when nothing tells. */
+static bool guess(const struct beam *b, double width)
+{
+	const struct beam_filter *k = &b->filter;
+
+	return k->queued_f != k->queued_r && width > 2 * (b->cfg->gate * b->floors.scale + b->cfg->slack);
+}
+
 static void begin(struct beam *b, const struct beam_bucket *u, double hi, double lo)
 {
 	struct beam_filter *k = &b->filter;
+	double width = fmax(hi - lo, 0);
 
 	k->x[0] = (hi + lo) / 2;
-	k->p[0] = square(b->floors.scale + fmax(hi - lo, 0) / 2);
+	k->p[0] = square(b->floors.scale + width / 2);
+	if (guess(b, width)) {
+		k->x[0] = k->queued_f ? lo + b->floors.scale : hi - b->floors.scale;
+		k->p[0] = square(b->floors.scale + GUESS_PART * width);
+	}
 	k->at_ns = u->at_ns;
 	k->n = 1;
 	k->n_clear = 2;
@@ -147,12 +162,19 @@ static void begin(struct beam *b, const struct beam_bucket *u, double hi, double
 	keep(b, NULL, NULL);
 }
 
-/* A young segment's estimate rests on its own few buckets: both directions alike. */
+/* A young segment's estimate rests on its own few buckets: both directions alike,
+ * unless one is known to be queued. */
 static void judge_young(struct beam *b, struct beam_gate *g, double width)
 {
 	struct beam_floors *d = &b->floors;
 	unsigned n = b->filter.n;
 
+	if (guess(b, width)) {
+		g->clear_f = !b->filter.queued_f;
+		g->clear_r = !b->filter.queued_r;
+		g->guess = isfinite(width) ? GUESS_PART * width : 0;
+		return;
+	}
 	g->clear_f = g->clear_r = width < 2 * g->lim || n < 5;
 	if (n >= 5 && !g->clear_f && width < d->young_least)
 		d->young_least = width;
@@ -161,6 +183,8 @@ static void judge_young(struct beam *b, struct beam_gate *g, double width)
 	if (n == YOUNG - 1 && d->n_young > 18) { /* a persistent excess: split evenly */
 		d->f += d->young_least / 2;
 		d->r += d->young_least / 2;
+		d->raised_f += d->young_least / 2;
+		d->raised_r += d->young_least / 2;
 	}
 	if (n == 1 || n == YOUNG - 1) {
 		d->n_young = 0;
@@ -197,7 +221,7 @@ static bool measure(struct beam *b, const struct beam_gate *g, int64_t at_ns, do
 	} else {
 		return false;
 	}
-	*variance = fmax(*variance, learning);
+	*variance = fmax(*variance, learning) + square(g->guess);
 	return true;
 }
 
@@ -257,7 +281,7 @@ enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u)
 	struct beam_filter *k = &b->filter;
 	struct beam_floors *d = &b->floors;
 	double hi = u->f - d->f, lo = u->g + d->r, z, variance;
-	struct beam_gate g;
+	struct beam_gate g = { 0 };
 
 	if (k->n == 0) {
 		if (isfinite(hi) && isfinite(lo))

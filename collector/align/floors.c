@@ -33,12 +33,14 @@ static void note_rtt(struct beam_floors *d, double rtt)
 
 /* A floor that was met again and again is one; a record low among scattered round
  * trips is only luck. */
-static bool settled(const struct beam_floors *d, double least, double drop)
+static bool settled(const struct beam *b, double least, double drop)
 {
+	const struct beam_floors *d = &b->floors;
+	double near = fmin(drop * NEAR_PART, 2 * b->cfg->slack + 4 * d->scale);
 	unsigned n = d->n_rtts < BEAM_N_RTTS ? d->n_rtts : BEAM_N_RTTS, n_near = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		n_near += (double)d->rtts[i] < least + drop * NEAR_PART;
+		n_near += (double)d->rtts[i] < least + near;
 	return n_near >= N_NEAR;
 }
 
@@ -61,7 +63,7 @@ static bool attribute(struct beam *b, const struct beam_bucket *u, double *drop,
 	double theta, by_f, by_r;
 
 	if (b->filter.n <= 20 || *drop <= 2 * b->cfg->slack + 3 * d->scale ||
-	    !settled(d, o->rtt, *drop))
+	    !settled(b, o->rtt, *drop))
 		return false;
 	theta = o->x[0] + o->x[1] * beam_seconds(o->at_ns, u->at_ns);
 	by_f = fmax(0, theta - (u->f - o->f));
@@ -90,8 +92,8 @@ static void remember(struct beam *b, const struct beam_bucket *u)
 
 static void charge(struct beam_floors *d, double w, double drop)
 {
-	d->f -= w * drop;
-	d->r -= (1 - w) * drop;
+	d->f = fmax(0, d->f - w * drop);
+	d->r = fmax(0, d->r - (1 - w) * drop);
 	d->raised_f = fmax(0, d->raised_f - w * drop);
 	d->raised_r = fmax(0, d->raised_r - (1 - w) * drop);
 }
@@ -163,6 +165,23 @@ void beam_floors_window(struct beam_floors *d, double f, double r, bool clear_f,
 	d->next_window = (d->next_window + 1) % BEAM_N_WINDOW;
 	if (d->n_window < BEAM_N_WINDOW)
 		d->n_window++;
+}
+
+void beam_floors_queued(const struct beam_floors *d, unsigned n, bool *f, bool *r)
+{
+	unsigned n_f = 0, n_r = 0;
+
+	if (n > d->n_window)
+		n = d->n_window;
+	for (unsigned i = 1; i <= n; i++) {
+		const struct beam_excess *e =
+			&d->window[(d->next_window + BEAM_N_WINDOW - i) % BEAM_N_WINDOW];
+
+		n_f += !e->clear_f;
+		n_r += !e->clear_r;
+	}
+	*f = 2 * n_f > n;
+	*r = 2 * n_r > n;
 }
 
 /* Only if the other direction kept the estimate honest. Both stuck: raise both,
