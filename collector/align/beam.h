@@ -114,6 +114,7 @@ struct beam_floors {
 	double scale, variance;
 	unsigned n_scale, n_variance;
 	double raised_f, raised_r; /* of f and r: learned last, given back first */
+	int64_t raised_ns;
 	double blame; /* share of the forward path in a shorter round trip */
 	int64_t blame_until_ns;
 	struct beam_before before;

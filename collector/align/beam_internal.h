@@ -40,7 +40,8 @@ void beam_floors_window(struct beam_floors *d, double f, double r, bool clear_f,
 /* Which path was mostly queued in the last n buckets. */
 void beam_floors_queued(const struct beam_floors *d, unsigned n, bool *f, bool *r);
 /* Raise the floor of a direction that was never clear in the window of at least n buckets. */
-void beam_floors_raise(struct beam_floors *d, unsigned n);
+void beam_floors_raise(struct beam_floors *d, unsigned n, int64_t at_ns);
+void beam_floors_add(struct beam_floors *d, double f, double r, int64_t at_ns);
 
 /* noise.c: both learn; the first returns z carried to where both sides are at the floor. */
 double beam_noise_slope(struct beam *b, int64_t at_ns, double z, double q);

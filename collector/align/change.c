@@ -106,7 +106,7 @@ void beam_change(struct beam *b, int64_t bucket)
 	struct beam_filter old = b->filter;
 	const struct beam_sample *s;
 
-	beam_floors_raise(&b->floors, ENOUGH_WINDOW); /* a change of path would hide behind the step */
+	beam_floors_raise(&b->floors, ENOUGH_WINDOW, begin); /* a change of path would hide behind the step */
 	at = first_contradiction(b, begin, begin + b->cfg->bucket_ns);
 	proof = last_agreement(b, at);
 	/* A segment that fails before it was ever sure of itself proves nothing. */

@@ -15,6 +15,8 @@
 #define LEAST_NIS 0.005
 #define MOST_NIS 1e4
 #define GUESS_PART 0.1
+#define SMEAR_PART 0.3
+#define KNOWN_RATE 5000.0 /* ns/s */
 #define SURE_BUCKETS 5
 #define ENOUGH_SCALE 5 /* buckets with both directions clear */
 #define LEAST_DEVIATION 20.0 /* ns: stamps themselves */
@@ -143,6 +145,12 @@ static bool guess(const struct beam *b, double width)
 	return k->queued_f != k->queued_r && width > 2 * (b->cfg->gate * b->floors.scale + b->cfg->slack);
 }
 
+/* The two minima are taken to the middle of the bucket by a rate that may be wrong. */
+static double smear(const struct beam *b, double rate_variance)
+{
+	return SMEAR_PART * (double)b->cfg->bucket_ns * 1e-9 * fmax(0, sqrt(rate_variance) - KNOWN_RATE);
+}
+
 static void begin(struct beam *b, const struct beam_bucket *u, double hi, double lo)
 {
 	struct beam_filter *k = &b->filter;
@@ -154,6 +162,7 @@ static void begin(struct beam *b, const struct beam_bucket *u, double hi, double
 		k->x[0] = k->queued_f ? lo + b->floors.scale : hi - b->floors.scale;
 		k->p[0] = square(b->floors.scale + GUESS_PART * width);
 	}
+	k->p[0] += square(smear(b, k->p[2]));
 	k->at_ns = u->at_ns;
 	k->n = 1;
 	k->n_clear = 2;
@@ -181,10 +190,7 @@ static void judge_young(struct beam *b, struct beam_gate *g, double width)
 	if (n >= 5 && !g->clear_f)
 		d->n_young++;
 	if (n == YOUNG - 1 && d->n_young > 18) { /* a persistent excess: split evenly */
-		d->f += d->young_least / 2;
-		d->r += d->young_least / 2;
-		d->raised_f += d->young_least / 2;
-		d->raised_r += d->young_least / 2;
+		beam_floors_add(d, d->young_least / 2, d->young_least / 2, b->filter.at_ns);
 	}
 	if (n == 1 || n == YOUNG - 1) {
 		d->n_young = 0;
@@ -221,7 +227,7 @@ static bool measure(struct beam *b, const struct beam_gate *g, int64_t at_ns, do
 	} else {
 		return false;
 	}
-	*variance = fmax(*variance, learning) + square(g->guess);
+	*variance = fmax(*variance, learning) + square(g->guess) + square(smear(b, g->pp[2]));
 	return true;
 }
 
@@ -310,7 +316,7 @@ enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u)
 	}
 	k->n_clear = (uint8_t)(g.clear_f + g.clear_r);
 	beam_floors_window(d, g.excess_f, g.excess_r, g.clear_f, g.clear_r);
-	beam_floors_raise(d, BEAM_N_WINDOW);
+	beam_floors_raise(d, BEAM_N_WINDOW, u->at_ns);
 	k->at_ns = u->at_ns;
 	k->n++;
 	keep(b, g.xp, g.pp);

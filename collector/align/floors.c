@@ -11,6 +11,7 @@
 #define DROP_BUCKETS 5   /* drops this close belong together */
 #define NEAR_PART 0.33
 #define N_NEAR 4
+#define DOUBT_BUCKETS 120 /* of what was raised */
 #define SETTLED_BUCKETS 30
 #define UNDERCUT_PART 0.25
 #define WILD 0.8 /* of the floor: one round trip like this is a step inside it */
@@ -62,6 +63,10 @@ static bool attribute(struct beam *b, const struct beam_bucket *u, double *drop,
 	const struct beam_before *o = &d->before;
 	double theta, by_f, by_r;
 
+	/* A queue that stood so long that it was taken for a route is over. */
+	if (d->raised_f + d->raised_r > 0 &&
+	    u->at_ns - d->raised_ns < DOUBT_BUCKETS * b->cfg->bucket_ns)
+		return false;
 	if (b->filter.n <= 20 || *drop <= 2 * b->cfg->slack + 3 * d->scale ||
 	    !settled(b, o->rtt, *drop))
 		return false;
@@ -150,6 +155,7 @@ void beam_floors_lower(struct beam *b, const struct beam_bucket *u)
 			/* The new path's least delay shows itself only by and by. */
 			d->raised_f = w * fmax(2 * b->cfg->slack, 4 * d->scale);
 			d->raised_r = (1 - w) * fmax(2 * b->cfg->slack, 4 * d->scale);
+			d->raised_ns = u->at_ns;
 			drop = 0;
 		} else {
 			drop = give_back(d, drop);
@@ -184,9 +190,18 @@ void beam_floors_queued(const struct beam_floors *d, unsigned n, bool *f, bool *
 	*r = 2 * n_r > n;
 }
 
+void beam_floors_add(struct beam_floors *d, double f, double r, int64_t at_ns)
+{
+	d->f += f;
+	d->r += r;
+	d->raised_f += fmax(0, f);
+	d->raised_r += fmax(0, r);
+	d->raised_ns = at_ns;
+}
+
 /* Only if the other direction kept the estimate honest. Both stuck: raise both,
  * half of the difference stays as error. */
-void beam_floors_raise(struct beam_floors *d, unsigned n)
+void beam_floors_raise(struct beam_floors *d, unsigned n, int64_t at_ns)
 {
 	unsigned n_both = 0, n_f = 0, n_r = 0;
 	double least_f = INFINITY, least_r = INFINITY;
@@ -206,14 +221,10 @@ void beam_floors_raise(struct beam_floors *d, unsigned n)
 	}
 	if (n_both < n)
 		return;
-	if (n_f == 0 && (n_r == 0 || n_r >= n / 3)) {
-		d->f += least_f;
-		d->raised_f += fmax(0, least_f);
-	}
-	if (n_r == 0 && (n_f == 0 || n_f >= n / 3)) {
-		d->r += least_r;
-		d->raised_r += fmax(0, least_r);
-	}
+	if (n_f == 0 && (n_r == 0 || n_r >= n / 3))
+		beam_floors_add(d, least_f, 0, at_ns);
+	if (n_r == 0 && (n_f == 0 || n_f >= n / 3))
+		beam_floors_add(d, 0, least_r, at_ns);
 	if ((n_f == 0 && (n_r == 0 || n_r >= n / 3)) || (n_r == 0 && n_f >= n / 3))
 		d->n_window = d->next_window = 0;
 }
