@@ -55,6 +55,7 @@ struct beam_segment {
 	int64_t begin_ns, end_ns; /* host; INT64_MIN and INT64_MAX where open */
 	int64_t gap_ns;		  /* from here to begin nobody knows which side holds */
 	int64_t suspect_ns;	  /* the next one's gap begins; INT64_MAX */
+	bool wild;		  /* more than one change in the gap: nothing bounds it */
 	uint64_t first_knot, n_knots;
 };
 

@@ -128,6 +128,23 @@ void beam_change(struct beam *b, int64_t bucket)
 			beam_envelope_take(b, beam_recent(b, i));
 }
 
+void beam_change_again(struct beam *b)
+{
+	const struct beam_sample *s = beam_recent(b, b->n_samples - 1);
+	struct beam_segment *now = beam_now(b);
+
+	b->start_sample = b->n_samples - 1;
+	b->bucket = beam_bucket_of(b, s->t1_ns);
+	b->started = false;
+	if (now->gap_ns == INT64_MIN)
+		now->gap_ns = b->origin_ns;
+	now->begin_ns = s->t1_ns;
+	now->theta0_ns = s->g_ns + (s->f_ns - s->g_ns) / 2;
+	now->wild = true;
+	beam_envelope_init(&b->envelope);
+	beam_envelope_take(b, s);
+}
+
 /* Only what lies before a jump ahead keeps its map: behind a jump back the same
  * host instants come twice. */
 void beam_restart(struct beam *b, const struct beam_sample *s)

@@ -298,6 +298,15 @@ enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u)
 	g.lim = cfg->gate * sqrt(g.pp[0] + square(beam_noise_gate(d))) + cfg->slack;
 	g.excess_f = hi - g.xp[0];
 	g.excess_r = g.xp[0] - lo;
+	if (contradiction(&g) > g.lim) {
+		double f = beam_floors_repent(b, u->at_ns, g.excess_f, true);
+		double r = beam_floors_repent(b, u->at_ns, g.excess_r, false);
+
+		g.excess_f += f;
+		g.excess_r += r;
+		hi += f;
+		lo -= r;
+	}
 	if (judge(b, &g, u->at_ns))
 		return BEAM_STEP;
 

@@ -10,7 +10,7 @@
 #define BLAME_BUCKETS 30 /* the rest of a drop follows in small pieces */
 #define DROP_BUCKETS 5   /* drops this close belong together */
 #define NEAR_PART 0.33
-#define N_NEAR 4
+#define N_NEAR 10 /* of the last BEAM_N_RTTS */
 #define DOUBT_BUCKETS 120 /* of what was raised */
 #define SETTLED_BUCKETS 30
 #define UNDERCUT_PART 0.25
@@ -42,7 +42,7 @@ static bool settled(const struct beam *b, double least, double drop)
 
 	for (unsigned i = 0; i < n; i++)
 		n_near += (double)d->rtts[i] < least + near;
-	return n_near >= N_NEAR;
+	return d->n_rtts >= BEAM_N_RTTS && n_near >= N_NEAR;
 }
 
 static double least_rtt(const struct beam_floors *d)
@@ -171,6 +171,18 @@ void beam_floors_window(struct beam_floors *d, double f, double r, bool clear_f,
 	d->next_window = (d->next_window + 1) % BEAM_N_WINDOW;
 	if (d->n_window < BEAM_N_WINDOW)
 		d->n_window++;
+}
+
+double beam_floors_repent(struct beam *b, int64_t at_ns, double excess, bool forward)
+{
+	struct beam_floors *d = &b->floors;
+	double give;
+
+	if (excess >= 0 || at_ns - d->raised_ns > DOUBT_BUCKETS * b->cfg->bucket_ns)
+		return 0;
+	give = fmin(-excess, forward ? d->raised_f : d->raised_r);
+	charge(d, forward ? 1 : 0, give);
+	return give;
 }
 
 void beam_floors_queued(const struct beam_floors *d, unsigned n, bool *f, bool *r)

@@ -307,7 +307,9 @@ static int by_host(const void *pa, const void *pb)
 int clock_world_make(struct clock_world *w, char scenario, uint64_t seed, double rate_hz,
 		     size_t n_queries)
 {
-	struct scene s = { .rng = seed * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)scenario };
+	uint64_t mixed = seed * 256 + (uint64_t)scenario;
+	/* Neighbours in the generator's own sequence would be one world, shifted. */
+	struct scene s = { .rng = draw_bits(&mixed) };
 	double period = 1 / rate_hz;
 
 	memset(w, 0, sizeof *w);
