@@ -26,7 +26,7 @@ const struct beam_config beam_defaults = {
 	.drift_unknown = 2,
 	.drift_memory = 100,
 	.noise_theta = 10,
-	.least_scale = 300,
+	.least_scale = 50,
 	.gate = 4,
 	.slack = 1000,
 	.rate_unknown = 60000,
@@ -102,9 +102,14 @@ static void start(struct beam *b)
 	size_t n = gather(b, hi, lo, &first_ns, &excess);
 
 	b->started = true;
-	if (n < LEAST_START ||
-	    !margin_widest(hi, margin_lower_hull(hi, n), lo, margin_lower_hull(lo, n), 2e6, &line) ||
-	    fabs(line.slope) > MAX_RATE)
+	if (n < LEAST_START)
+		return;
+	if (!margin_widest(hi, margin_lower_hull(hi, n), lo, margin_lower_hull(lo, n), 2e6, &line) &&
+	    line.gap < -b->cfg->slack) {
+		beam_change_again(b);
+		return;
+	}
+	if (fabs(line.slope) > MAX_RATE)
 		return;
 	span = fmax(1, beam_seconds(first_ns, b->last_ns));
 	loose = excess / 2 / span;
@@ -245,5 +250,6 @@ void beam_finish(struct beam *b)
 	do {
 		if (!b->started)
 			start(b);
+		b->started = true;
 	} while (close_until(b, beam_bucket_of(b, b->last_ns) + 1));
 }

@@ -55,6 +55,7 @@ struct beam_segment {
 	int64_t begin_ns, end_ns; /* host; INT64_MIN and INT64_MAX where open */
 	int64_t gap_ns;		  /* from here to begin nobody knows which side holds */
 	int64_t suspect_ns;	  /* the next one's gap begins; INT64_MAX */
+	bool wild;		  /* more than one change in the gap: nothing bounds it */
 	uint64_t first_knot, n_knots;
 };
 
@@ -95,6 +96,7 @@ struct beam_filter {
 	double nis, last_y; /* times the process noise; the last innovation in deviations */
 	int64_t at_ns, anchor_ns;
 	unsigned n, n_bad;
+	bool queued_f, queued_r; /* of a young segment: which path was so before it */
 	unsigned n_sure; /* buckets running whose deviation is small */
 	uint8_t n_clear; /* directions, in the last bucket */
 	struct beam_past past[BEAM_N_PAST]; /* oldest first */
@@ -113,6 +115,7 @@ struct beam_floors {
 	double scale, variance;
 	unsigned n_scale, n_variance;
 	double raised_f, raised_r; /* of f and r: learned last, given back first */
+	int64_t raised_ns;
 	double blame; /* share of the forward path in a shorter round trip */
 	int64_t blame_until_ns;
 	struct beam_before before;

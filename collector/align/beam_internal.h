@@ -21,6 +21,7 @@ struct beam_gate {
 	double xp[3], pp[6], lim;
 	double excess_f, excess_r;
 	bool clear_f, clear_r;
+	double guess; /* how wrong it is if the other path is the queued one */
 };
 void beam_predict(const struct beam_config *cfg, const struct beam_filter *k, int64_t at_ns,
 		  double xp[3], double pp[6]);
@@ -36,8 +37,13 @@ void beam_floors_lower(struct beam *b, const struct beam_bucket *u);
 /* The least delays of both directions together are less than the least round trip. */
 void beam_floors_undercut(struct beam *b, double by);
 void beam_floors_window(struct beam_floors *d, double f, double r, bool clear_f, bool clear_r);
+/* What a floor that was raised of late must give back of an excess below zero. */
+double beam_floors_repent(struct beam *b, int64_t at_ns, double excess, bool forward);
+/* Which path was mostly queued in the last n buckets. */
+void beam_floors_queued(const struct beam_floors *d, unsigned n, bool *f, bool *r);
 /* Raise the floor of a direction that was never clear in the window of at least n buckets. */
-void beam_floors_raise(struct beam_floors *d, unsigned n);
+void beam_floors_raise(struct beam_floors *d, unsigned n, int64_t at_ns);
+void beam_floors_add(struct beam_floors *d, double f, double r, int64_t at_ns);
 
 /* noise.c: both learn; the first returns z carried to where both sides are at the floor. */
 double beam_noise_slope(struct beam *b, int64_t at_ns, double z, double q);
@@ -50,6 +56,8 @@ void beam_noise_forget(struct beam_floors *d);
 /* change.c */
 void beam_segment_open(struct beam *b, int64_t theta0_ns, int64_t begin_ns, int64_t gap_ns);
 void beam_change(struct beam *b, int64_t bucket);
+/* The segment's first seconds hold another change: it begins at its newest sample. */
+void beam_change_again(struct beam *b);
 /* A segment that leaves nothing of the one before: time itself jumped. */
 void beam_restart(struct beam *b, const struct beam_sample *s);
 

@@ -10,6 +10,7 @@
 #define CARRIED_RATE 5000.0 /* ns/s: the rate mostly survives a step */
 #define ENOUGH_WINDOW 15
 #define SURE 5 /* buckets */
+#define RECENT_BUCKETS 6
 
 void beam_segment_open(struct beam *b, int64_t theta0_ns, int64_t begin_ns, int64_t gap_ns)
 {
@@ -105,7 +106,7 @@ void beam_change(struct beam *b, int64_t bucket)
 	struct beam_filter old = b->filter;
 	const struct beam_sample *s;
 
-	beam_floors_raise(&b->floors, ENOUGH_WINDOW); /* a change of path would hide behind the step */
+	beam_floors_raise(&b->floors, ENOUGH_WINDOW, begin); /* a change of path would hide behind the step */
 	at = first_contradiction(b, begin, begin + b->cfg->bucket_ns);
 	proof = last_agreement(b, at);
 	/* A segment that fails before it was ever sure of itself proves nothing. */
@@ -118,12 +119,30 @@ void beam_change(struct beam *b, int64_t bucket)
 	beam_segment_open(b, s->g_ns + (s->f_ns - s->g_ns) / 2, at, proof);
 	b->started = false;
 	b->filter.anchor_ns = at;
+	beam_floors_queued(&b->floors, RECENT_BUCKETS, &b->filter.queued_f, &b->filter.queued_r);
 	b->filter.x[1] = old.x[1];
 	b->filter.p[2] = old.n > 5 ? fmax(old.p[2] * 100, CARRIED_RATE * CARRIED_RATE)
 				   : b->cfg->rate_unknown * b->cfg->rate_unknown;
 	for (uint64_t i = beam_recent_first(b); i < b->n_samples; i++)
 		if (beam_recent(b, i)->t1_ns >= at)
 			beam_envelope_take(b, beam_recent(b, i));
+}
+
+void beam_change_again(struct beam *b)
+{
+	const struct beam_sample *s = beam_recent(b, b->n_samples - 1);
+	struct beam_segment *now = beam_now(b);
+
+	b->start_sample = b->n_samples - 1;
+	b->bucket = beam_bucket_of(b, s->t1_ns);
+	b->started = false;
+	if (now->gap_ns == INT64_MIN)
+		now->gap_ns = b->origin_ns;
+	now->begin_ns = s->t1_ns;
+	now->theta0_ns = s->g_ns + (s->f_ns - s->g_ns) / 2;
+	now->wild = true;
+	beam_envelope_init(&b->envelope);
+	beam_envelope_take(b, s);
 }
 
 /* Only what lies before a jump ahead keeps its map: behind a jump back the same

@@ -14,6 +14,9 @@
 #define RUN_GAIN 0.1
 #define LEAST_NIS 0.005
 #define MOST_NIS 1e4
+#define GUESS_PART 0.1
+#define SMEAR_PART 0.3
+#define KNOWN_RATE 5000.0 /* ns/s */
 #define SURE_BUCKETS 5
 #define ENOUGH_SCALE 5 /* buckets with both directions clear */
 #define LEAST_DEVIATION 20.0 /* ns: stamps themselves */
@@ -133,12 +136,33 @@ static void remember(struct beam_filter *k)
 						       k->anchor_ns };
 }
 
+/* A queue outlives a step: where one path was queued before it and only one, the
+ * other is taken for clear. Returns false when nothing tells. */
+static bool guess(const struct beam *b, double width)
+{
+	const struct beam_filter *k = &b->filter;
+
+	return k->queued_f != k->queued_r && width > 2 * (b->cfg->gate * b->floors.scale + b->cfg->slack);
+}
+
+/* The two minima are taken to the middle of the bucket by a rate that may be wrong. */
+static double smear(const struct beam *b, double rate_variance)
+{
+	return SMEAR_PART * (double)b->cfg->bucket_ns * 1e-9 * fmax(0, sqrt(rate_variance) - KNOWN_RATE);
+}
+
 static void begin(struct beam *b, const struct beam_bucket *u, double hi, double lo)
 {
 	struct beam_filter *k = &b->filter;
+	double width = fmax(hi - lo, 0);
 
 	k->x[0] = (hi + lo) / 2;
-	k->p[0] = square(b->floors.scale + fmax(hi - lo, 0) / 2);
+	k->p[0] = square(b->floors.scale + width / 2);
+	if (guess(b, width)) {
+		k->x[0] = k->queued_f ? lo + b->floors.scale : hi - b->floors.scale;
+		k->p[0] = square(b->floors.scale + GUESS_PART * width);
+	}
+	k->p[0] += square(smear(b, k->p[2]));
 	k->at_ns = u->at_ns;
 	k->n = 1;
 	k->n_clear = 2;
@@ -147,20 +171,26 @@ static void begin(struct beam *b, const struct beam_bucket *u, double hi, double
 	keep(b, NULL, NULL);
 }
 
-/* A young segment's estimate rests on its own few buckets: both directions alike. */
+/* A young segment's estimate rests on its own few buckets: both directions alike,
+ * unless one is known to be queued. */
 static void judge_young(struct beam *b, struct beam_gate *g, double width)
 {
 	struct beam_floors *d = &b->floors;
 	unsigned n = b->filter.n;
 
+	if (guess(b, width)) {
+		g->clear_f = !b->filter.queued_f;
+		g->clear_r = !b->filter.queued_r;
+		g->guess = isfinite(width) ? GUESS_PART * width : 0;
+		return;
+	}
 	g->clear_f = g->clear_r = width < 2 * g->lim || n < 5;
 	if (n >= 5 && !g->clear_f && width < d->young_least)
 		d->young_least = width;
 	if (n >= 5 && !g->clear_f)
 		d->n_young++;
 	if (n == YOUNG - 1 && d->n_young > 18) { /* a persistent excess: split evenly */
-		d->f += d->young_least / 2;
-		d->r += d->young_least / 2;
+		beam_floors_add(d, d->young_least / 2, d->young_least / 2, b->filter.at_ns);
 	}
 	if (n == 1 || n == YOUNG - 1) {
 		d->n_young = 0;
@@ -197,7 +227,7 @@ static bool measure(struct beam *b, const struct beam_gate *g, int64_t at_ns, do
 	} else {
 		return false;
 	}
-	*variance = fmax(*variance, learning);
+	*variance = fmax(*variance, learning) + square(g->guess) + square(smear(b, g->pp[2]));
 	return true;
 }
 
@@ -257,7 +287,7 @@ enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u)
 	struct beam_filter *k = &b->filter;
 	struct beam_floors *d = &b->floors;
 	double hi = u->f - d->f, lo = u->g + d->r, z, variance;
-	struct beam_gate g;
+	struct beam_gate g = { 0 };
 
 	if (k->n == 0) {
 		if (isfinite(hi) && isfinite(lo))
@@ -268,6 +298,15 @@ enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u)
 	g.lim = cfg->gate * sqrt(g.pp[0] + square(beam_noise_gate(d))) + cfg->slack;
 	g.excess_f = hi - g.xp[0];
 	g.excess_r = g.xp[0] - lo;
+	if (contradiction(&g) > g.lim) {
+		double f = beam_floors_repent(b, u->at_ns, g.excess_f, true);
+		double r = beam_floors_repent(b, u->at_ns, g.excess_r, false);
+
+		g.excess_f += f;
+		g.excess_r += r;
+		hi += f;
+		lo -= r;
+	}
 	if (judge(b, &g, u->at_ns))
 		return BEAM_STEP;
 
@@ -286,7 +325,7 @@ enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u)
 	}
 	k->n_clear = (uint8_t)(g.clear_f + g.clear_r);
 	beam_floors_window(d, g.excess_f, g.excess_r, g.clear_f, g.clear_r);
-	beam_floors_raise(d, BEAM_N_WINDOW);
+	beam_floors_raise(d, BEAM_N_WINDOW, u->at_ns);
 	k->at_ns = u->at_ns;
 	k->n++;
 	keep(b, g.xp, g.pp);

@@ -10,7 +10,8 @@
 #define BLAME_BUCKETS 30 /* the rest of a drop follows in small pieces */
 #define DROP_BUCKETS 5   /* drops this close belong together */
 #define NEAR_PART 0.33
-#define N_NEAR 4
+#define N_NEAR 10 /* of the last BEAM_N_RTTS */
+#define DOUBT_BUCKETS 120 /* of what was raised */
 #define SETTLED_BUCKETS 30
 #define UNDERCUT_PART 0.25
 #define WILD 0.8 /* of the floor: one round trip like this is a step inside it */
@@ -33,13 +34,15 @@ static void note_rtt(struct beam_floors *d, double rtt)
 
 /* A floor that was met again and again is one; a record low among scattered round
  * trips is only luck. */
-static bool settled(const struct beam_floors *d, double least, double drop)
+static bool settled(const struct beam *b, double least, double drop)
 {
+	const struct beam_floors *d = &b->floors;
+	double near = fmin(drop * NEAR_PART, 2 * b->cfg->slack + 4 * d->scale);
 	unsigned n = d->n_rtts < BEAM_N_RTTS ? d->n_rtts : BEAM_N_RTTS, n_near = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		n_near += (double)d->rtts[i] < least + drop * NEAR_PART;
-	return n_near >= N_NEAR;
+		n_near += (double)d->rtts[i] < least + near;
+	return d->n_rtts >= BEAM_N_RTTS && n_near >= N_NEAR;
 }
 
 static double least_rtt(const struct beam_floors *d)
@@ -60,8 +63,12 @@ static bool attribute(struct beam *b, const struct beam_bucket *u, double *drop,
 	const struct beam_before *o = &d->before;
 	double theta, by_f, by_r;
 
+	/* A queue that stood so long that it was taken for a route is over. */
+	if (d->raised_f + d->raised_r > 0 &&
+	    u->at_ns - d->raised_ns < DOUBT_BUCKETS * b->cfg->bucket_ns)
+		return false;
 	if (b->filter.n <= 20 || *drop <= 2 * b->cfg->slack + 3 * d->scale ||
-	    !settled(d, o->rtt, *drop))
+	    !settled(b, o->rtt, *drop))
 		return false;
 	theta = o->x[0] + o->x[1] * beam_seconds(o->at_ns, u->at_ns);
 	by_f = fmax(0, theta - (u->f - o->f));
@@ -90,8 +97,8 @@ static void remember(struct beam *b, const struct beam_bucket *u)
 
 static void charge(struct beam_floors *d, double w, double drop)
 {
-	d->f -= w * drop;
-	d->r -= (1 - w) * drop;
+	d->f = fmax(0, d->f - w * drop);
+	d->r = fmax(0, d->r - (1 - w) * drop);
 	d->raised_f = fmax(0, d->raised_f - w * drop);
 	d->raised_r = fmax(0, d->raised_r - (1 - w) * drop);
 }
@@ -148,6 +155,7 @@ void beam_floors_lower(struct beam *b, const struct beam_bucket *u)
 			/* The new path's least delay shows itself only by and by. */
 			d->raised_f = w * fmax(2 * b->cfg->slack, 4 * d->scale);
 			d->raised_r = (1 - w) * fmax(2 * b->cfg->slack, 4 * d->scale);
+			d->raised_ns = u->at_ns;
 			drop = 0;
 		} else {
 			drop = give_back(d, drop);
@@ -165,9 +173,47 @@ void beam_floors_window(struct beam_floors *d, double f, double r, bool clear_f,
 		d->n_window++;
 }
 
+double beam_floors_repent(struct beam *b, int64_t at_ns, double excess, bool forward)
+{
+	struct beam_floors *d = &b->floors;
+	double give;
+
+	if (excess >= 0 || at_ns - d->raised_ns > DOUBT_BUCKETS * b->cfg->bucket_ns)
+		return 0;
+	give = fmin(-excess, forward ? d->raised_f : d->raised_r);
+	charge(d, forward ? 1 : 0, give);
+	return give;
+}
+
+void beam_floors_queued(const struct beam_floors *d, unsigned n, bool *f, bool *r)
+{
+	unsigned n_f = 0, n_r = 0;
+
+	if (n > d->n_window)
+		n = d->n_window;
+	for (unsigned i = 1; i <= n; i++) {
+		const struct beam_excess *e =
+			&d->window[(d->next_window + BEAM_N_WINDOW - i) % BEAM_N_WINDOW];
+
+		n_f += !e->clear_f;
+		n_r += !e->clear_r;
+	}
+	*f = 2 * n_f > n;
+	*r = 2 * n_r > n;
+}
+
+void beam_floors_add(struct beam_floors *d, double f, double r, int64_t at_ns)
+{
+	d->f += f;
+	d->r += r;
+	d->raised_f += fmax(0, f);
+	d->raised_r += fmax(0, r);
+	d->raised_ns = at_ns;
+}
+
 /* Only if the other direction kept the estimate honest. Both stuck: raise both,
  * half of the difference stays as error. */
-void beam_floors_raise(struct beam_floors *d, unsigned n)
+void beam_floors_raise(struct beam_floors *d, unsigned n, int64_t at_ns)
 {
 	unsigned n_both = 0, n_f = 0, n_r = 0;
 	double least_f = INFINITY, least_r = INFINITY;
@@ -187,14 +233,10 @@ void beam_floors_raise(struct beam_floors *d, unsigned n)
 	}
 	if (n_both < n)
 		return;
-	if (n_f == 0 && (n_r == 0 || n_r >= n / 3)) {
-		d->f += least_f;
-		d->raised_f += fmax(0, least_f);
-	}
-	if (n_r == 0 && (n_f == 0 || n_f >= n / 3)) {
-		d->r += least_r;
-		d->raised_r += fmax(0, least_r);
-	}
+	if (n_f == 0 && (n_r == 0 || n_r >= n / 3))
+		beam_floors_add(d, least_f, 0, at_ns);
+	if (n_r == 0 && (n_f == 0 || n_f >= n / 3))
+		beam_floors_add(d, 0, least_r, at_ns);
 	if ((n_f == 0 && (n_r == 0 || n_r >= n / 3)) || (n_r == 0 && n_f >= n / 3))
 		d->n_window = d->next_window = 0;
 }

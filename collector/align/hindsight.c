@@ -231,6 +231,10 @@ static bool place_gap(const struct hindsight *h, size_t i, int64_t t_ns, struct 
 		if (s->gap_ns == INT64_MIN || t_ns <= s->gap_ns)
 			continue;
 		any = true;
+		if (s->wild) {
+			ret->hi = INFINITY;
+			ret->lo = -INFINITY;
+		}
 		for (size_t j = find_segment(h, s->gap_ns); j <= k; j++)
 			unite(h, j, t_ns, ret);
 	}

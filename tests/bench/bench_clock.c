@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 	double begin, spent, sum = 0;
 
 	for (size_t i = 0; i < N_WORLDS; i++)
-		if (clock_world_make(&worlds[i], CLOCK_SCENARIOS[i % 8], 77 + i, RATE_HZ, 1) < 0)
+		if (clock_world_make(&worlds[i], CLOCK_SCENARIOS[i % (sizeof CLOCK_SCENARIOS - 1)], 77 + i, RATE_HZ, 1) < 0)
 			return 1;
 	for (size_t i = 0; clocks && i < n_hosts; i++)
 		clock_init(&clocks[i], false, 0);

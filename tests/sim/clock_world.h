@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define CLOCK_WORLD_S 900
-#define CLOCK_SCENARIOS "ABCDEFGH"
+#define CLOCK_SCENARIOS "ABCDEFGHK"
 
 struct clock_query {
 	int64_t host_ns, theta_ns; /* theta: fleet - host, the truth */

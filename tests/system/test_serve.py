@@ -52,7 +52,7 @@ def make_catalogue(path):
     put(db, 'raw_agent', agent=1, agent_id=b'a', host_id=1, version='0.1.0', n_given_up=7)
     for at, error in ((T0, 900), (T0 + 1, 400)):
         put(db, 'raw_clock', host_id=1, at_ns=at, offset_ns=-5, error_ns=error, rtt_ns=800,
-            quality='good')
+            quality='good', soft_ns=7, skew_ppb=-12.5, status='anchored')
     for rank in range(N_RANKS):
         put(db, 'raw_process', process_id=rank + 1, host_id=1 + rank % 2, agent=1, unique_id=rank,
             pid=100 + rank, rank=rank, local_rank=rank // 2, world_size=4, restart_count=0,
@@ -358,8 +358,8 @@ class Paths(ServeTest):
     def test_clocks_give_the_newest_estimate_and_null_for_none(self):
         hosts = self.ok('/api/v1/clocks').json()['hosts']
         self.assertEqual(hosts[0], {'host': 'alpha', 'offset_ns': -5, 'error_ns': 400, 'rtt_ns': 800,
-                                    'quality': 'good', 'same_clock': True, 'way': None, 'stamps': None,
-                                    'why': None})
+                                    'quality': 'good', 'soft_ns': 7, 'skew_ppb': -12.5, 'status': 'anchored',
+                                    'same_clock': True, 'way': None, 'stamps': None, 'why': None})
         self.assertEqual((hosts[1]['same_clock'], hosts[1]['error_ns']), (False, None))
 
     def test_drops_are_named_by_rank_and_place(self):
