@@ -1,0 +1,161 @@
+/* pairs_bias.c - some ranks always leave a little later than others.
+ *
+ * The exits alone cannot tell such a habit from a clock that is off. But a rank
+ * that enters last waits for nobody: how long it then stays is the collective's
+ * own duration plus its habit, on one clock. The low quartile of that (congestion
+ * only adds) is compared between members, each time against the level of the
+ * moment, and believed as far as its noise is smaller than the spread of the
+ * habits that are seen.
+ */
+#include "pairs_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define N_LEAST 6 /* durations of a member before they say anything */
+#define N_LEVEL 8
+#define MAX_BLOCKS 16 /* remembered, as weight */
+#define MAX_OWN_NS 1000000000
+#define N_PRIOR 4 /* members that the spread of habits is worth before any is known */
+#define LEAST_SD 20.0F
+
+static int by_value(const void *a, const void *b)
+{
+	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Sorts a copy: v[i * stride]. Returns the low quartile. */
+static float quartile(const int32_t *v, uint32_t n, size_t stride, float *ret_sd)
+{
+	int32_t s[N_OWN];
+
+	for (uint32_t i = 0; i < n; i++)
+		s[i] = v[i * stride];
+	qsort(s, n, sizeof *s, by_value);
+	*ret_sd = LEAST_SD + (float)(s[n / 2] - s[n / 10]) / sqrtf((float)n);
+	return (float)s[n / 4];
+}
+
+void bias_note(struct exits *x, uint32_t member, uint32_t n_members, int64_t own_ns)
+{
+	struct usual *u = &x->usual[member];
+	float level, sd, early;
+	double share;
+
+	if (own_ns <= 0 || own_ns > MAX_OWN_NS)
+		return;
+	x->recent[x->n_recent++ % N_OWN] = (int32_t)own_ns;
+	if (x->n_recent < N_LEVEL)
+		return;
+	level = quartile(x->recent, x->n_recent < N_OWN ? x->n_recent : N_OWN, 1, &sd);
+	x->own[u->n_own % N_OWN * n_members + member] = (int32_t)own_ns - (int32_t)level;
+	if (++u->n_own % N_OWN != 0)
+		return;
+	early = quartile(&x->own[member], N_OWN, n_members, &sd);
+	if (u->n_blocks < MAX_BLOCKS)
+		u->n_blocks++;
+	share = 1.0 / u->n_blocks;
+	u->early += (float)share * (early - u->early);
+	u->early_sd = u->n_blocks == 1 ? sd : u->early_sd + (float)share * (sd - u->early_sd);
+}
+
+/* What is known of one member: false when too little is. */
+static bool early_of(const struct exits *x, uint32_t member, uint32_t n_members, float *ret_v,
+		     float *ret_sd)
+{
+	const struct usual *u = &x->usual[member];
+
+	if (u->n_blocks > 0) {
+		*ret_v = u->early;
+		*ret_sd = u->early_sd / sqrtf((float)u->n_blocks);
+		return true;
+	}
+	if (u->n_own < N_LEAST)
+		return false;
+	*ret_v = quartile(&x->own[member], u->n_own, n_members, ret_sd);
+	return true;
+}
+
+/* Weighted by what is known; spread is the variance of the habits themselves. */
+static double mean_of(const struct exits *x, uint32_t n_members, double limit, double centre,
+		      double spread, double *ret_spread)
+{
+	double sum = 0, weight = 0, squares = 0, own = 0;
+	uint32_t n = 0;
+	float v, sd;
+
+	for (uint32_t i = 0; i < n_members; i++) {
+		double w;
+
+		if (!early_of(x, i, n_members, &v, &sd) || fabs(v - centre) > limit)
+			continue;
+		w = 1 / (spread + (double)sd * sd);
+		sum += w * (v - centre);
+		weight += w;
+		squares += (v - centre) * (v - centre);
+		own += (double)sd * sd;
+		n++;
+	}
+	if (n < 2)
+		return NAN;
+	sum /= weight;
+	squares = (squares - n * sum * sum - own) / (n - 1);
+	if (squares < 0)
+		squares = 0;
+	*ret_spread = ((n - 1) * squares + N_PRIOR * *ret_spread) / (n - 1 + N_PRIOR);
+	return centre + sum;
+}
+
+void bias_learn(const struct pairs *p, const struct group *g, struct exits *x)
+{
+	uint32_t n_level = x->n_recent < N_OWN ? x->n_recent : N_OWN;
+	double prior = (double)p->cfg.exit_skew_ns, spread, mean = 0, level;
+	float v, sd;
+
+	if (n_level < N_LEVEL)
+		return;
+	/* A habit is a part of the algorithm: it cannot be longer than all of it.
+	 * What is (entries stamped long before the start) says nothing. */
+	level = quartile(x->recent, n_level, 1, &sd);
+	prior += p->cfg.exit_skew_share * level;
+	spread = prior * prior;
+	for (int round = 0; round < 3; round++) {
+		double next = prior * prior;
+
+		mean = mean_of(x, g->n_members, level, mean, spread, &next);
+		if (isnan(mean))
+			break;
+		spread = next;
+	}
+	for (uint32_t i = 0; i < g->n_members; i++) {
+		struct usual *u = &x->usual[i];
+		double own, share;
+
+		u->bias = 0;
+		u->sd = (float)sqrt(spread);
+		if (isnan(mean) || !early_of(x, i, g->n_members, &v, &sd) || fabs(v - mean) > level)
+			continue;
+		own = (double)sd * sd;
+		share = spread / (spread + own);
+		u->bias = (float)(share * (v - mean));
+		u->sd = (float)sqrt(share * own);
+	}
+}
+
+bool pairs_exit_bias(const struct pairs *p, uint32_t group, uint32_t kind, uint64_t bytes,
+		     uint32_t member, int64_t *ret_bias_ns, int64_t *ret_sd_ns)
+{
+	const struct exits *x;
+	float v, sd;
+
+	if (group >= p->n_groups || member >= p->groups[group].n_members)
+		return false;
+	x = exits_find(&p->groups[group], kind, bytes);
+	if (!x || !early_of(x, member, p->groups[group].n_members, &v, &sd))
+		return false;
+	*ret_bias_ns = lroundf(x->usual[member].bias);
+	*ret_sd_ns = lroundf(x->usual[member].sd);
+	return true;
+}

@@ -1,0 +1,320 @@
+/* pairs_exits.c - all leave at nearly the same moment.
+ *
+ * Each exit is noted against the call's own: the median of what every member's
+ * exit predicts. The medians of a second are kept for half a minute; a line with
+ * a leaning to level through those around an instant says how a node's clock and
+ * habit differ from the others' there. The gauge of a class (what all have in
+ * common) is free: only differences are used.
+ */
+#include "pairs_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_APART_NS 1000000000 /* a clock this far off is not aligned at all */
+#define OUTLIER 6.0
+#define LEAST_NOISE_NS 20.0
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+int64_t median_of(int64_t *v, uint32_t n)
+{
+	if (n > 16) {
+		qsort(v, n, sizeof *v, by_value);
+	} else {
+		for (uint32_t i = 1; i < n; i++) {
+			int64_t x = v[i];
+			uint32_t k = i;
+
+			for (; k > 0 && v[k - 1] > x; k--)
+				v[k] = v[k - 1];
+			v[k] = x;
+		}
+	}
+	return v[(n - 1) / 2] + (v[n / 2] - v[(n - 1) / 2]) / 2;
+}
+
+static uint32_t size_class(uint64_t bytes)
+{
+	uint32_t k = 0;
+
+	while (bytes >>= 1)
+		k++;
+	return k;
+}
+
+void exits_free(struct exits *x)
+{
+	free(x->open);
+	free(x->epoch);
+	free(x->count);
+	free(x->fit);
+	free(x->own);
+	free(x->usual);
+	free(x->f);
+	free(x->w);
+	*x = (struct exits){ 0 };
+}
+
+struct exits *exits_find(const struct group *g, uint32_t kind, uint64_t bytes)
+{
+	uint32_t size = size_class(bytes);
+
+	for (size_t i = 0; i < MAX_CLASSES; i++) {
+		const struct exits *x = &g->classes[i];
+
+		if (x->used && x->kind == kind && x->size == size)
+			return (struct exits *)x;
+	}
+	return NULL;
+}
+
+static struct exits *make_class(struct pairs *p, struct group *g, const struct pairs_call *c)
+{
+	struct exits *x = &g->classes[0];
+	size_t n = g->n_members;
+
+	for (size_t i = 1; i < MAX_CLASSES && x->used; i++)
+		if (!g->classes[i].used || g->classes[i].last_ns < x->last_ns)
+			x = &g->classes[i];
+	exits_free(x);
+	x->open = malloc(N_OPEN * n * sizeof *x->open);
+	x->epoch = malloc(N_EPOCHS * n * sizeof *x->epoch);
+	x->count = calloc(N_EPOCHS * n, sizeof *x->count);
+	x->fit = malloc(n * sizeof *x->fit);
+	x->own = malloc(N_OWN * n * sizeof *x->own);
+	x->usual = calloc(n, sizeof *x->usual);
+	x->f = malloc(n * sizeof *x->f);
+	x->w = malloc(n * sizeof *x->w);
+	if (!x->open || !x->epoch || !x->count || !x->fit || !x->own || !x->usual || !x->f ||
+	    !x->w) {
+		exits_free(x);
+		return NULL;
+	}
+	for (size_t i = 0; i < n; i++) {
+		x->fit[i] = ABSENT;
+		x->usual[i].sd = (float)p->cfg.exit_skew_ns;
+	}
+	x->used = true;
+	x->kind = c->kind;
+	x->size = size_class(c->bytes);
+	x->open_ns = PAIRS_NONE;
+	x->noise = (double)p->cfg.exit_skew_ns;
+	return x;
+}
+
+void exits_forget_member(struct group *g, uint32_t member)
+{
+	for (size_t i = 0; i < MAX_CLASSES; i++) {
+		struct exits *x = &g->classes[i];
+
+		if (!x->used)
+			continue;
+		for (size_t k = 0; k < N_OPEN; k++)
+			x->open[k * g->n_members + member] = ABSENT;
+		for (size_t k = 0; k < N_EPOCHS; k++)
+			x->epoch[k * g->n_members + member] = ABSENT;
+		x->fit[member] = ABSENT;
+	}
+}
+
+static double expected(const struct pairs *p, const struct group *g, const struct exits *x,
+		       uint32_t member)
+{
+	return x->fit[member] != ABSENT ? x->fit[member] : -p->nodes[g->nodes[member]].c;
+}
+
+/* The moment at which the call let everybody go, in the gauge of the class. */
+static int64_t exit_of_call(struct pairs *p, const struct group *g, const struct exits *x)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < g->n_members; i++)
+		if (p->visits[i].exit_ns != PAIRS_NONE)
+			p->sorted[n++] = p->visits[i].exit_ns - llround(expected(p, g, x, i));
+	return n < 2 ? PAIRS_NONE : median_of(p->sorted, n);
+}
+
+/* Who kept all others waiting? n_members when that cannot be said. */
+static uint32_t last_to_enter(const struct pairs *p, const struct group *g)
+{
+	uint32_t last = 0;
+	double latest = -INFINITY;
+
+	for (uint32_t i = 0; i < g->n_members; i++) {
+		const struct visit *v = &p->visits[i];
+		double at;
+
+		if (v->enter_ns == PAIRS_NONE)
+			return g->n_members;
+		at = (double)(v->enter_ns - p->visits[0].enter_ns) + p->nodes[v->node].c;
+		if (at > latest) {
+			latest = at;
+			last = i;
+		}
+	}
+	return last;
+}
+
+int exits_call(struct pairs *p, struct group *g, const struct pairs_call *c, int64_t t_ns)
+{
+	struct exits *x = exits_find(g, c->kind, c->bytes);
+	int64_t call_ns;
+	uint32_t last;
+
+	if (!x)
+		x = make_class(p, g, c);
+	if (!x)
+		return -ENOMEM;
+	x->last_ns = t_ns;
+	call_ns = exit_of_call(p, g, x);
+	if (call_ns == PAIRS_NONE)
+		return 0;
+	if (x->open_ns != PAIRS_NONE && t_ns >= x->open_ns + TICK_NS)
+		exits_close(p, g, x);
+	if (x->open_ns == PAIRS_NONE) {
+		x->open_ns = t_ns - t_ns % TICK_NS;
+		x->n_open = 0;
+		x->sum_ns = 0;
+	}
+	if (x->n_open < N_OPEN && t_ns >= x->open_ns) {
+		int32_t *row = &x->open[x->n_open++ * g->n_members];
+
+		x->sum_ns += t_ns - x->open_ns;
+		for (uint32_t i = 0; i < g->n_members; i++) {
+			int64_t apart_ns = p->visits[i].exit_ns - call_ns;
+
+			row[i] = p->visits[i].exit_ns == PAIRS_NONE || apart_ns > MAX_APART_NS ||
+						 apart_ns < -MAX_APART_NS
+					 ? ABSENT
+					 : (int32_t)apart_ns;
+		}
+	}
+	if (c->need != PAIRS_NEED_ALL || c->enter_is_queued)
+		return 0;
+	last = last_to_enter(p, g);
+	if (last < g->n_members && x->fit[last] != ABSENT)
+		bias_note(x, last, g->n_members,
+			  call_ns + x->fit[last] - p->visits[last].enter_ns);
+	return 0;
+}
+
+void exits_close(struct pairs *p, struct group *g, struct exits *x)
+{
+	size_t at = x->n_epochs % N_EPOCHS;
+	bool any = false;
+
+	for (uint32_t i = 0; i < g->n_members; i++) {
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < x->n_open; k++)
+			if (x->open[k * g->n_members + i] != ABSENT)
+				p->sorted[n++] = x->open[k * g->n_members + i];
+		x->epoch[at * g->n_members + i] = n ? (int32_t)median_of(p->sorted, n) : ABSENT;
+		x->count[at * g->n_members + i] = (uint8_t)n;
+		any = any || n;
+	}
+	x->epoch_ns[at] = x->open_ns + (x->n_open ? x->sum_ns / x->n_open : 0);
+	x->open_ns = PAIRS_NONE;
+	if (!any)
+		return;
+	x->n_epochs++;
+	exits_fit(p, g, x, x->epoch_ns[at]);
+	for (uint32_t i = 0; i < g->n_members; i++)
+		if (x->w[i] > 0)
+			x->fit[i] = (int32_t)lround(x->f[i]);
+	bias_learn(p, g, x);
+}
+
+/* What was noted of one member around an instant. */
+struct near {
+	uint32_t n;
+	double at[N_EPOCHS], v[N_EPOCHS], weight[N_EPOCHS]; /* s, ns, exits */
+};
+
+static void gather(const struct pairs *p, const struct group *g, const struct exits *x,
+		   uint32_t member, int64_t t_ns, struct near *ret)
+{
+	uint64_t oldest = x->n_epochs > N_EPOCHS ? x->n_epochs - N_EPOCHS : 0;
+
+	ret->n = 0;
+	for (uint64_t k = oldest; k < x->n_epochs; k++) {
+		size_t at = k % N_EPOCHS;
+		int64_t dt_ns = x->epoch_ns[at] - t_ns;
+		int32_t v = x->epoch[at * g->n_members + member];
+
+		if (v == ABSENT || dt_ns > p->cfg.window_ns || dt_ns < -p->cfg.window_ns)
+			continue;
+		ret->at[ret->n] = (double)dt_ns * 1e-9;
+		ret->v[ret->n] = v;
+		ret->weight[ret->n++] = x->count[at * g->n_members + member];
+	}
+}
+
+/* The middle and the deviation of a single exit around it. */
+static double spread(const struct near *s, double *ret_middle)
+{
+	int64_t v[N_EPOCHS];
+	double mean = 0;
+
+	for (uint32_t i = 0; i < s->n; i++)
+		v[i] = (int64_t)s->v[i];
+	*ret_middle = (double)median_of(v, s->n);
+	for (uint32_t i = 0; i < s->n; i++) {
+		v[i] = llabs((int64_t)s->v[i] - (int64_t)*ret_middle);
+		mean += s->weight[i] / s->n;
+	}
+	return 1.4826 * (double)median_of(v, s->n) * sqrt(mean);
+}
+
+bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, int64_t t_ns)
+{
+	double slope_sd = p->cfg.rate_sd * 1e9, noise = 0;
+	uint32_t n_noise = 0;
+	bool any = false;
+
+	for (uint32_t i = 0; i < g->n_members; i++) {
+		double s0 = 0, s1 = 0, s2, t0 = 0, t1 = 0, middle, sd, limit, var;
+		struct near s;
+
+		x->w[i] = 0;
+		gather(p, g, x, i, t_ns, &s);
+		if (s.n == 0)
+			continue;
+		sd = spread(&s, &middle);
+		if (s.n >= 4) {
+			noise += sd * sd;
+			n_noise++;
+		}
+		var = ((s.n - 1) * sd * sd + 4 * x->noise * x->noise) / (s.n + 3) +
+		      LEAST_NOISE_NS * LEAST_NOISE_NS;
+		limit = OUTLIER * sqrt(var) + slope_sd * (double)p->cfg.window_ns * 1e-9;
+		s2 = var / (slope_sd * slope_sd);
+		for (uint32_t k = 0; k < s.n; k++) {
+			double w = s.weight[k], at = s.at[k];
+
+			if (fabs(s.v[k] - middle) > limit)
+				continue;
+			s0 += w;
+			s1 += w * at;
+			s2 += w * at * at;
+			t0 += w * (s.v[k] - middle);
+			t1 += w * at * (s.v[k] - middle);
+		}
+		if (s0 <= 0)
+			continue;
+		x->f[i] = middle + (s2 * t0 - s1 * t1) / (s0 * s2 - s1 * s1);
+		x->w[i] = (s0 * s2 - s1 * s1) / (s2 * var);
+		any = true;
+	}
+	if (n_noise)
+		x->noise += 0.1 * (sqrt(noise / n_noise) - x->noise);
+	return any;
+}
