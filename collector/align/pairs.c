@@ -9,7 +9,7 @@
 
 const struct pairs_config pairs_defaults = {
 	.window_ns = INT64_C(15000000000),
-	.rate_sd = 0.1e-6,
+	.rate_sd = 0.05e-6,
 	.exit_skew_ns = 1000,
 	.exit_skew_share = 1e-3,
 	.z = 2.8,
@@ -72,7 +72,7 @@ int64_t pairs_node(struct pairs *p)
 	}
 	n = &p->nodes[p->n_nodes];
 	*n = (struct node){ .probe_lo_ns = -PAIRS_UNBOUNDED, .probe_hi_ns = PAIRS_UNBOUNDED,
-			    .probe_sd = INFINITY, .sd = INFINITY };
+			    .probe_sd = INFINITY, .sd = INFINITY, .part = p->n_nodes };
 	p->place[p->n_nodes] = 0;
 	p->n_nodes++;
 	r = bounds_grow_nodes(p);

@@ -37,13 +37,12 @@ int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns,
 
 	ca = node_correction(a, t_ns);
 	cb = node_correction(b, t_ns);
-	if (isfinite(ca.sd) && isfinite(cb.sd)) {
+	e = cb.c - ca.c;
+	if (isfinite(ca.sd) && isfinite(cb.sd) && a->part == b->part) {
 		ret->basis = PAIRS_BY_EXITS;
-		e = cb.c - ca.c;
 		sd = sqrt((double)ca.sd * ca.sd + (double)cb.sd * cb.sd);
 	} else {
 		ret->basis = a->told && b->told ? PAIRS_BY_PROBES : PAIRS_BY_NOTHING;
-		e = b->probe_e - a->probe_e;
 		sd = sqrt(a->probe_sd * a->probe_sd + b->probe_sd * b->probe_sd);
 	}
 	ret->soft_ns = soft_of(p, sd);

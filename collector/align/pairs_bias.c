@@ -12,10 +12,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define N_LEAST 6 /* durations of a member before they say anything */
+#define N_LEAST 3 /* durations of a member before they say anything */
 #define N_LEVEL 8
 #define MAX_BLOCKS 16 /* remembered, as weight */
 #define MAX_OWN_NS 1000000000
+#define LONGEST 2 /* habits, in durations */
 #define N_PRIOR 4 /* members that the spread of habits is worth before any is known */
 #define LEAST_SD 20.0F
 
@@ -29,8 +30,11 @@ static int by_value(const void *a, const void *b)
 /* Sorts a copy: v[i * stride]. Returns the low quartile. */
 static float quartile(const int32_t *v, uint32_t n, size_t stride, float *ret_sd)
 {
-	int32_t s[N_OWN];
+	int32_t s[N_OWN] = { 0 };
 
+	*ret_sd = LEAST_SD;
+	if (n == 0)
+		return 0;
 	for (uint32_t i = 0; i < n; i++)
 		s[i] = v[i * stride];
 	qsort(s, n, sizeof *s, by_value);
@@ -41,15 +45,17 @@ static float quartile(const int32_t *v, uint32_t n, size_t stride, float *ret_sd
 void bias_note(struct exits *x, uint32_t member, uint32_t n_members, int64_t own_ns)
 {
 	struct usual *u = &x->usual[member];
+	uint32_t n_level = x->n_recent < N_OWN ? x->n_recent : N_OWN;
 	float level, sd, early;
 	double share;
 
 	if (own_ns <= 0 || own_ns > MAX_OWN_NS)
 		return;
+	/* Without this one: nobody is measured against himself. */
+	level = quartile(x->recent, n_level, 1, &x->level_sd);
 	x->recent[x->n_recent++ % N_OWN] = (int32_t)own_ns;
-	if (x->n_recent < N_LEVEL)
+	if (n_level < N_LEVEL)
 		return;
-	level = quartile(x->recent, x->n_recent < N_OWN ? x->n_recent : N_OWN, 1, &sd);
 	x->own[u->n_own % N_OWN * n_members + member] = (int32_t)own_ns - (int32_t)level;
 	if (++u->n_own % N_OWN != 0)
 		return;
@@ -75,14 +81,17 @@ static bool early_of(const struct exits *x, uint32_t member, uint32_t n_members,
 	if (u->n_own < N_LEAST)
 		return false;
 	*ret_v = quartile(&x->own[member], u->n_own, n_members, ret_sd);
+	/* The spread of a few is not known from a few. */
+	*ret_sd = fmaxf(*ret_sd, x->level_sd * sqrtf((float)N_OWN / (float)u->n_own));
 	return true;
 }
 
-/* Weighted by what is known; spread is the variance of the habits themselves. */
+/* The members' mean, weighted by what is known of each, and the variance of the
+ * habits themselves: what noise does not explain, started from the prior. */
 static double mean_of(const struct exits *x, uint32_t n_members, double limit, double centre,
-		      double spread, double *ret_spread)
+		      double prior, double *spread)
 {
-	double sum = 0, weight = 0, squares = 0, own = 0;
+	double sum = 0, weight = 0, squares = 0, own = 0, excess;
 	uint32_t n = 0;
 	float v, sd;
 
@@ -91,7 +100,7 @@ static double mean_of(const struct exits *x, uint32_t n_members, double limit, d
 
 		if (!early_of(x, i, n_members, &v, &sd) || fabs(v - centre) > limit)
 			continue;
-		w = 1 / (spread + (double)sd * sd);
+		w = 1 / (*spread + (double)sd * sd);
 		sum += w * (v - centre);
 		weight += w;
 		squares += (v - centre) * (v - centre);
@@ -101,46 +110,41 @@ static double mean_of(const struct exits *x, uint32_t n_members, double limit, d
 	if (n < 2)
 		return NAN;
 	sum /= weight;
-	squares = (squares - n * sum * sum - own) / (n - 1);
-	if (squares < 0)
-		squares = 0;
-	*ret_spread = ((n - 1) * squares + N_PRIOR * *ret_spread) / (n - 1 + N_PRIOR);
+	/* A deviation of the estimate more than noise alone would give. */
+	excess = squares - n * sum * sum - own * (1 + sqrt(2.0 / (n - 1)));
+	*spread = ((excess > 0 ? excess : 0) + N_PRIOR * prior * prior) / (n - 1 + N_PRIOR);
 	return centre + sum;
 }
 
 void bias_learn(const struct pairs *p, const struct group *g, struct exits *x)
 {
 	uint32_t n_level = x->n_recent < N_OWN ? x->n_recent : N_OWN;
-	double prior = (double)p->cfg.exit_skew_ns, spread, mean = 0, level;
+	double prior = (double)p->cfg.exit_skew_ns, unknown, spread, mean = 0, level;
 	float v, sd;
 
 	if (n_level < N_LEVEL)
 		return;
-	/* A habit is a part of the algorithm: it cannot be longer than all of it.
-	 * What is (entries stamped long before the start) says nothing. */
+	/* A habit is a part of the algorithm: it cannot be much longer than all of
+	 * it. What is (entries stamped long before the start) says nothing. */
 	level = quartile(x->recent, n_level, 1, &sd);
-	prior += p->cfg.exit_skew_share * level;
+	unknown = prior + p->cfg.exit_skew_share * level;
 	spread = prior * prior;
-	for (int round = 0; round < 3; round++) {
-		double next = prior * prior;
-
-		mean = mean_of(x, g->n_members, level, mean, spread, &next);
-		if (isnan(mean))
-			break;
-		spread = next;
-	}
+	for (int round = 0; round < 3 && !isnan(mean); round++)
+		mean = mean_of(x, g->n_members, LONGEST * level, mean, prior, &spread);
+	unknown = fmax(unknown, sqrt(spread));
 	for (uint32_t i = 0; i < g->n_members; i++) {
 		struct usual *u = &x->usual[i];
 		double own, share;
 
 		u->bias = 0;
-		u->sd = (float)sqrt(spread);
-		if (isnan(mean) || !early_of(x, i, g->n_members, &v, &sd) || fabs(v - mean) > level)
+		u->sd = (float)unknown;
+		if (isnan(mean) || !early_of(x, i, g->n_members, &v, &sd) ||
+		    fabs(v - mean) > LONGEST * level)
 			continue;
 		own = (double)sd * sd;
 		share = spread / (spread + own);
 		u->bias = (float)(share * (v - mean));
-		u->sd = (float)sqrt(share * own);
+		u->sd = (float)sqrt(share * own + (1 - share) * (1 - share) * unknown * unknown);
 	}
 }
 

@@ -243,16 +243,21 @@ static void gather(const struct pairs *p, const struct group *g, const struct ex
 		   uint32_t member, int64_t t_ns, struct near *ret)
 {
 	uint64_t oldest = x->n_epochs > N_EPOCHS ? x->n_epochs - N_EPOCHS : 0;
+	int64_t newest_ns = x->epoch_ns[(x->n_epochs - 1) % N_EPOCHS];
+	int64_t from_ns = t_ns - p->cfg.window_ns;
 
+	/* As long a window while its later side is still to come. */
+	if (newest_ns - 2 * p->cfg.window_ns < from_ns)
+		from_ns = newest_ns - 2 * p->cfg.window_ns;
 	ret->n = 0;
 	for (uint64_t k = oldest; k < x->n_epochs; k++) {
 		size_t at = k % N_EPOCHS;
-		int64_t dt_ns = x->epoch_ns[at] - t_ns;
 		int32_t v = x->epoch[at * g->n_members + member];
 
-		if (v == ABSENT || dt_ns > p->cfg.window_ns || dt_ns < -p->cfg.window_ns)
+		if (v == ABSENT || x->epoch_ns[at] < from_ns ||
+		    x->epoch_ns[at] > t_ns + p->cfg.window_ns)
 			continue;
-		ret->at[ret->n] = (double)dt_ns * 1e-9;
+		ret->at[ret->n] = (double)(x->epoch_ns[at] - t_ns) * 1e-9;
 		ret->v[ret->n] = v;
 		ret->weight[ret->n++] = x->count[at * g->n_members + member];
 	}
@@ -279,6 +284,9 @@ bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, in
 	double slope_sd = p->cfg.rate_sd * 1e9, noise = 0;
 	uint32_t n_noise = 0;
 	bool any = false;
+
+	if (x->n_epochs == 0)
+		return false;
 
 	for (uint32_t i = 0; i < g->n_members; i++) {
 		double s0 = 0, s1 = 0, s2, t0 = 0, t1 = 0, middle, sd, limit, var;

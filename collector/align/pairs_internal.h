@@ -43,8 +43,9 @@ struct node {
 	double probe_e, probe_sd;
 	struct mark marks[N_MARKS];
 	uint64_t n_marks;
-	double x, sum, weight; /* scratch of the solver */
-	double c, sd;	    /* newest */
+	double x, sum, weight, centre_weight; /* scratch of the solver */
+	double c, sd;	       /* newest */
+	uint32_t part;	       /* root of those that collectives connect */
 };
 
 /* e_a - e_b <= v where the growth of both was growth_ps. */
@@ -73,6 +74,7 @@ struct exits {
 	/* how long the last to enter stayed, against the level of all */
 	int32_t recent[N_OWN];
 	uint32_t n_recent;
+	float level_sd;
 	int32_t *own; /* [N_OWN] */
 	struct usual {
 		uint32_t n_own, n_blocks;
