@@ -16,6 +16,7 @@
 #define MAX_APART_NS 1000000000 /* a clock this far off is not aligned at all */
 #define OUTLIER 6.0
 #define LEAST_NOISE_NS 20.0
+#define ABOVE 0.4 /* weight of a late exit; an early one's is 2 - this */
 
 static int by_value(const void *a, const void *b)
 {
@@ -279,9 +280,42 @@ static double spread(const struct near *s, double *ret_middle)
 	return 1.4826 * (double)median_of(v, s->n) * sqrt(mean);
 }
 
+/* Lateness is one-sided: what is below the line counts more than what is above. */
+static bool fit_line(const struct near *s, double middle, double var, double slope_sd,
+		     double window_s, double *ret_f, double *ret_w)
+{
+	double limit = OUTLIER * sqrt(var) + slope_sd * window_s, f = middle, slope = 0;
+
+	for (int round = 0; round < 3; round++) {
+		double s0 = 0, s1 = 0, s2 = var / (slope_sd * slope_sd), t0 = 0, t1 = 0, det;
+
+		for (uint32_t k = 0; k < s->n; k++) {
+			double at = s->at[k], over = s->v[k] - f - slope * at, w = s->weight[k];
+
+			if (fabs(s->v[k] - middle) > limit)
+				continue;
+			if (round > 0)
+				w *= over < 0 ? 2 - ABOVE : ABOVE;
+			s0 += w;
+			s1 += w * at;
+			s2 += w * at * at;
+			t0 += w * (s->v[k] - middle);
+			t1 += w * at * (s->v[k] - middle);
+		}
+		det = s0 * s2 - s1 * s1;
+		if (s0 <= 0 || det <= 0)
+			return false;
+		f = middle + (s2 * t0 - s1 * t1) / det;
+		slope = (s0 * t1 - s1 * t0) / det;
+		*ret_w = det / (s2 * var);
+	}
+	*ret_f = f;
+	return true;
+}
+
 bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, int64_t t_ns)
 {
-	double slope_sd = p->cfg.rate_sd * 1e9, noise = 0;
+	double noise = 0;
 	uint32_t n_noise = 0;
 	bool any = false;
 
@@ -289,7 +323,7 @@ bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, in
 		return false;
 
 	for (uint32_t i = 0; i < g->n_members; i++) {
-		double s0 = 0, s1 = 0, s2, t0 = 0, t1 = 0, middle, sd, limit, var;
+		double middle, sd, var;
 		struct near s;
 
 		x->w[i] = 0;
@@ -303,24 +337,8 @@ bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, in
 		}
 		var = ((s.n - 1) * sd * sd + 4 * x->noise * x->noise) / (s.n + 3) +
 		      LEAST_NOISE_NS * LEAST_NOISE_NS;
-		limit = OUTLIER * sqrt(var) + slope_sd * (double)p->cfg.window_ns * 1e-9;
-		s2 = var / (slope_sd * slope_sd);
-		for (uint32_t k = 0; k < s.n; k++) {
-			double w = s.weight[k], at = s.at[k];
-
-			if (fabs(s.v[k] - middle) > limit)
-				continue;
-			s0 += w;
-			s1 += w * at;
-			s2 += w * at * at;
-			t0 += w * (s.v[k] - middle);
-			t1 += w * at * (s.v[k] - middle);
-		}
-		if (s0 <= 0)
-			continue;
-		x->f[i] = middle + (s2 * t0 - s1 * t1) / (s0 * s2 - s1 * s1);
-		x->w[i] = (s0 * s2 - s1 * s1) / (s2 * var);
-		any = true;
+		any |= fit_line(&s, middle, var, p->cfg.rate_sd * 1e9, (double)p->cfg.window_ns * 1e-9,
+				&x->f[i], &x->w[i]);
 	}
 	if (n_noise)
 		x->noise += 0.1 * (sqrt(noise / n_noise) - x->noise);
