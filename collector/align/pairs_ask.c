@@ -54,12 +54,13 @@ int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns,
 			ret->offset_ns = ret->lo_ns;
 		return 0;
 	}
-	/* The middle of what is proven errs by half of it at most. */
-	most = (ret->hi_ns - ret->lo_ns + 1) / 2;
-	if (ret->basis != PAIRS_BY_EXITS && most < ret->soft_ns) {
+	/* Between two nodes' own bounds the middle errs by the difference of two least
+	 * latencies at most, and between the probes' by their asymmetry. */
+	most = bounds_probe_width(p, i, j, t_ns);
+	if (ret->basis != PAIRS_BY_EXITS && ret->hi_ns - ret->lo_ns <= most / 2) {
 		ret->basis = PAIRS_BY_BOUNDS;
 		ret->offset_ns = ret->lo_ns + (ret->hi_ns - ret->lo_ns) / 2;
-		ret->soft_ns = most;
+		ret->soft_ns = (ret->hi_ns - ret->lo_ns + 1) / 2;
 	}
 	if (ret->offset_ns > ret->hi_ns)
 		ret->offset_ns = ret->hi_ns;

@@ -115,6 +115,14 @@ int64_t bounds_get(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns)
 	return least(calls, plus(probe_most(&p->nodes[a], a_ps), probe_least(&p->nodes[b], b_ps)));
 }
 
+int64_t bounds_probe_width(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns)
+{
+	int64_t a_ps = growth_at(p, a, t_ns), b_ps = growth_at(p, b, t_ns);
+
+	return plus(plus(probe_most(&p->nodes[a], a_ps), probe_least(&p->nodes[a], a_ps)),
+		    plus(probe_most(&p->nodes[b], b_ps), probe_least(&p->nodes[b], b_ps)));
+}
+
 /* ---- one call ---- */
 
 struct look {

@@ -97,35 +97,62 @@ void colls_probe(struct colls *s, uint32_t rank, int64_t t_ns, struct pairs_prob
 	ret->lo_ns = theta - llround(half - c->asymmetry_ns + colls_exponential(&s->rng, 500));
 }
 
-static void make_call(struct colls *s, uint32_t call, int64_t t_ns)
+/* True entries; returns who is last. */
+static uint32_t enter(struct colls *s, uint32_t call, int64_t t_ns)
 {
 	const struct colls_config *cfg = &s->cfg;
-	int64_t *in = &s->enter_ns[call * cfg->n_ranks], *out = &s->exit_ns[call * cfg->n_ranks];
-	uint32_t n = cfg->n_ranks, last = 0;
-	double comm;
+	int64_t *in = &s->enter_ns[call * cfg->n_ranks];
+	uint32_t last = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		in[i] = t_ns + llround(150 * US * exp(0.8 * colls_normal(&s->rng)));
+	for (uint32_t i = 0; i < cfg->n_ranks; i++) {
+		if (cfg->burst > 1 && call % cfg->burst != 0)
+			in[i] = s->exit_ns[(call - 1) * cfg->n_ranks + i] + 5000 +
+				llround(colls_exponential(&s->rng, 10 * US));
+		else
+			in[i] = t_ns + llround(150 * US * exp(0.8 * colls_normal(&s->rng)));
 		if (i == 1 && colls_unit(&s->rng) < cfg->straggler)
 			in[i] += llround(2000 * US * (1 + colls_unit(&s->rng)));
 		if (in[i] > in[last])
 			last = i;
 	}
-	comm = cfg->comm_us * US * exp(fabs(cfg->comm_jitter * colls_normal(&s->rng)));
+	return last;
+}
+
+static void leave(struct colls *s, uint32_t call, uint32_t last)
+{
+	const struct colls_config *cfg = &s->cfg;
+	int64_t *in = &s->enter_ns[call * cfg->n_ranks], *out = &s->exit_ns[call * cfg->n_ranks];
+	uint32_t n = cfg->n_ranks, root = call % n;
+	double comm = cfg->comm_us * US * exp(fabs(cfg->comm_jitter * colls_normal(&s->rng)));
+
 	if (colls_unit(&s->rng) < 0.2)
 		comm += colls_exponential(&s->rng, 300 * US);
-	for (uint32_t i = 0; i < n; i++)
-		out[i] = in[last] + llround(comm + s->bias_ns[i] +
-					    cfg->ring_us * US * ((i + n - last) % n) +
-					    colls_exponential(&s->rng, cfg->exit_us * US));
 	for (uint32_t i = 0; i < n; i++) {
-		int64_t early = llround(colls_exponential(&s->rng, cfg->host_us * US));
-		int64_t late = llround(colls_exponential(&s->rng, cfg->host_us * US));
+		int64_t needed = cfg->broadcast ? in[root] : in[last];
 
-		if (out[i] < in[last])
-			out[i] = in[last]; /* a habit is not an oracle */
-		s->enter_host_ns[call * n + i] = in[i] - early - colls_theta(s, i, in[i] - early);
-		s->exit_host_ns[call * n + i] = out[i] + late - colls_theta(s, i, out[i] + late);
+		out[i] = needed + llround(comm + s->bias_ns[i] +
+					  cfg->ring_us * US * ((i + n - last) % n) +
+					  colls_exponential(&s->rng, cfg->exit_us * US));
+		if (out[i] < needed)
+			out[i] = needed; /* a habit is not an oracle */
+		if (out[i] < in[i])
+			out[i] = in[i] + 1000;
+	}
+}
+
+static void make_call(struct colls *s, uint32_t call, int64_t t_ns)
+{
+	const struct colls_config *cfg = &s->cfg;
+
+	leave(s, call, enter(s, call, t_ns));
+	for (uint32_t i = 0; i < cfg->n_ranks; i++) {
+		size_t at = call * cfg->n_ranks + i;
+		int64_t in = s->enter_ns[at], out = s->exit_ns[at];
+
+		in -= llround(colls_exponential(&s->rng, cfg->host_us * US));
+		out += llround(colls_exponential(&s->rng, cfg->host_us * US));
+		s->enter_host_ns[at] = in - colls_theta(s, i, in);
+		s->exit_host_ns[at] = out - colls_theta(s, i, out);
 	}
 }
 
@@ -148,10 +175,13 @@ void colls_make(struct colls *s, const struct colls_config *cfg)
 		make_clock(s, &s->clocks[i]);
 		s->bias_ns[i] = between(&s->rng, -1, 1) * cfg->exit_bias_us * US;
 	}
-	for (uint32_t k = 0; k < s->n_calls; k++)
+	for (uint32_t k = 0; k < s->n_calls; k++) {
+		uint32_t turn = cfg->burst > 1 ? k - k % cfg->burst : k;
+
 		make_call(s, k,
 			  COLLS_START_NS + INT64_C(10000000000) +
-				  (int64_t)((k + 0.5 * colls_unit(&s->rng)) * 1e9 / cfg->rate_hz));
+				  (int64_t)((turn + 0.5 * colls_unit(&s->rng)) * 1e9 / cfg->rate_hz));
+	}
 }
 
 void colls_fini(struct colls *s)

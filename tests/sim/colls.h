@@ -25,6 +25,8 @@ struct colls_config {
 	double asymmetry_us;	      /* ± of a host's path, each way */
 	double round_trip_us;
 	double straggler;	      /* share of calls in which rank 1 is last by far */
+	uint32_t burst;		      /* calls one right behind the other; 0 and 1: none */
+	bool broadcast;		      /* from rank call % n_ranks; nobody waits for others */
 	uint64_t seed;
 };
 

@@ -9,6 +9,7 @@
  * Seeds 1..400 were looked at while the method was chosen; the default starts
  * at 20000.
  */
+#include "../../collector/align/repair.h"
 #include "colls.h"
 
 #include <math.h>
@@ -17,7 +18,8 @@
 
 #define SECOND INT64_C(1000000000)
 #define HINDSIGHT 16
-#define WARM_UP 20
+#define WARM_UP 20 /* s; the first call comes after 10 */
+#define MAX_RANKS 128
 
 struct series {
 	float *v;
@@ -56,16 +58,24 @@ enum { BY_PROBES, BY_BOUNDS, BY_ANSWER, BY_HINDSIGHT, N_WAYS };
 struct score {
 	struct series error[N_WAYS], width;
 	uint64_t n_checks, n_misses, n_soft, n_soft_misses, n_calls, n_refused;
-	uint64_t impossible[2]; /* placed by probes, by pairs */
+	uint64_t n_shown, n_impossible[3]; /* placed by probes, by pairs, repaired */
 	double worst_miss_ns;
 };
 
 struct bed {
 	struct colls sim;
 	struct pairs *pairs;
-	uint32_t group;
-	int64_t theta_probe[64];
+	uint32_t groups[3], n_groups, first[3], stride[3]; /* ranks first, first + stride … */
+	int64_t theta_probe[MAX_RANKS];
 };
+
+/* How the ranks are connected. */
+enum shape { ONE_GROUP, TWO_AND_A_BRIDGE };
+
+/* Which of its numbers a rank gets wrong. */
+enum fault { NO_FAULT, AHEAD_BY_ONE, LOSES_ONE, ONE_IN_FIFTY, N_FAULTS };
+static const char *fault_names[] = { "none", "rank 3 ahead by one", "rank 3 loses one call",
+				     "one call in fifty is another" };
 
 static void probe_all(struct bed *b, int64_t t_ns)
 {
@@ -79,24 +89,45 @@ static void probe_all(struct bed *b, int64_t t_ns)
 	}
 }
 
-static void start(struct bed *b, const struct colls_config *cfg)
+static void add_group(struct bed *b, uint32_t first, uint32_t stride, uint32_t n)
 {
-	uint32_t nodes[64];
+	uint32_t nodes[MAX_RANKS];
 	int64_t r;
 
+	for (uint32_t i = 0; i < n; i++)
+		nodes[i] = first + i * stride;
+	r = pairs_group(b->pairs, nodes, n);
+	if (r < 0)
+		abort();
+	b->first[b->n_groups] = first;
+	b->stride[b->n_groups] = stride;
+	b->groups[b->n_groups++] = (uint32_t)r;
+}
+
+static void start(struct bed *b, const struct colls_config *cfg, enum shape shape)
+{
+	uint32_t n = cfg->n_ranks;
+
+	*b = (struct bed){ 0 };
 	colls_make(&b->sim, cfg);
 	if (pairs_new(&b->pairs, &pairs_defaults) < 0)
 		abort();
-	for (uint32_t i = 0; i < cfg->n_ranks; i++) {
-		r = pairs_node(b->pairs);
-		if (r < 0)
+	for (uint32_t i = 0; i < n; i++)
+		if (pairs_node(b->pairs) < 0)
 			abort();
-		nodes[i] = (uint32_t)r;
+	if (shape == ONE_GROUP) {
+		add_group(b, 0, 1, n);
+	} else {
+		add_group(b, 0, 1, n / 2);
+		add_group(b, n / 2, 1, n / 2);
+		add_group(b, 0, n / 2, 2);
 	}
-	r = pairs_group(b->pairs, nodes, cfg->n_ranks);
-	if (r < 0)
-		abort();
-	b->group = (uint32_t)r;
+}
+
+static void stop(struct bed *b)
+{
+	pairs_free(b->pairs);
+	colls_fini(&b->sim);
 }
 
 static void ask_all(struct bed *b, int64_t t_ns, bool hindsight, struct score *s)
@@ -130,27 +161,92 @@ static void ask_all(struct bed *b, int64_t t_ns, bool hindsight, struct score *s
 		}
 }
 
-static struct pairs_call call_of(const struct bed *b, uint32_t k)
+/* Call k as the ranks number it. */
+static int tell(struct bed *b, uint32_t k, enum fault fault, struct pairs_proof *proof)
 {
-	return (struct pairs_call){ .group = b->group, .seq = k, .kind = 1,
-				    .bytes = 64, .need = PAIRS_NEED_ALL, .together = true,
-				    .enter_ns = &b->sim.enter_host_ns[k * b->sim.cfg.n_ranks],
-				    .exit_ns = &b->sim.exit_host_ns[k * b->sim.cfg.n_ranks] };
+	const struct colls_config *cfg = &b->sim.cfg;
+	uint32_t g = k % b->n_groups, n = cfg->n_ranks, m = 0;
+	int64_t enter[MAX_RANKS], exit[MAX_RANKS];
+	uint32_t half = b->sim.n_calls / 2;
+
+	for (uint32_t i = b->first[g]; i < n && (b->n_groups == 1 || m < (g == 2 ? 2 : n / 2));
+	     i += b->stride[g], m++) {
+		uint32_t at = k;
+
+		if (i == 3 && k >= half && k + 3 < b->sim.n_calls &&
+		    (fault == AHEAD_BY_ONE || (fault == LOSES_ONE && k > half) ||
+		     (fault == ONE_IN_FIFTY && k % 50 == 7)))
+			at = k + (fault == ONE_IN_FIFTY ? 3 : 1);
+		enter[m] = b->sim.enter_host_ns[at * n + i];
+		exit[m] = b->sim.exit_host_ns[at * n + i];
+	}
+	return pairs_call(b->pairs,
+			  &(struct pairs_call){
+				  .group = b->groups[g], .seq = k, .kind = 1, .bytes = 64,
+				  .need = cfg->broadcast ? PAIRS_NEED_ROOT : PAIRS_NEED_ALL,
+				  .root = k % n, .together = !cfg->broadcast,
+				  .enter_ns = enter, .exit_ns = exit },
+			  proof);
 }
 
-static void play(const struct colls_config *cfg, struct score *s)
+static bool is_impossible(const int64_t *enter, const int64_t *exit, uint32_t n)
+{
+	int64_t last = INT64_MIN, first = INT64_MAX;
+
+	for (uint32_t i = 0; i < n; i++) {
+		last = enter[i] > last ? enter[i] : last;
+		first = exit[i] < first ? exit[i] : first;
+	}
+	return first < last;
+}
+
+/* One call as a picture would show it, a while later. */
+static void show(struct bed *b, uint32_t k, struct score *s)
+{
+	static int64_t slack[MAX_RANKS * MAX_RANKS];
+	int64_t enter[MAX_RANKS], exit[MAX_RANKS], soft[MAX_RANKS], shift[MAX_RANKS],
+		scratch[4 * MAX_RANKS], ignored;
+	uint32_t n = b->sim.cfg.n_ranks;
+	enum repair_outcome r;
+
+	for (uint32_t i = 0; i < n; i++) {
+		int64_t in = b->sim.enter_host_ns[k * n + i], out = b->sim.exit_host_ns[k * n + i];
+		double bias = b->sim.clocks[i].asymmetry_ns;
+
+		enter[i] = in + colls_theta(&b->sim, i, b->sim.enter_ns[k * n + i]) + llround(bias);
+		exit[i] = out + colls_theta(&b->sim, i, b->sim.exit_ns[k * n + i]) + llround(bias);
+	}
+	s->n_shown++;
+	s->n_impossible[0] += is_impossible(enter, exit, n);
+	for (uint32_t i = 0; i < n; i++)
+		if (pairs_place(b->pairs, i, b->sim.enter_host_ns[k * n + i], &enter[i], &soft[i]) ||
+		    pairs_place(b->pairs, i, b->sim.exit_host_ns[k * n + i], &exit[i], &ignored))
+			abort();
+	s->n_impossible[1] += is_impossible(enter, exit, n);
+	repair_start(slack, n);
+	repair_call(slack, n, enter, exit);
+	r = repair(slack, n, soft, scratch, shift);
+	for (uint32_t i = 0; i < n; i++) {
+		enter[i] += shift[i];
+		exit[i] += shift[i];
+	}
+	if ((r != REPAIR_IMPOSSIBLE) == is_impossible(enter, exit, n))
+		abort();
+	s->n_impossible[2] += is_impossible(enter, exit, n);
+}
+
+static void play(const struct colls_config *cfg, enum shape shape, struct score *s)
 {
 	struct bed b;
-	uint32_t k = 0;
+	uint32_t k = 0, shown = 0;
 
-	start(&b, cfg);
+	start(&b, cfg, shape);
 	for (int64_t sec = 0; sec < (int64_t)cfg->seconds - 8; sec++) {
 		int64_t now = COLLS_START_NS + sec * SECOND;
 
 		for (; k < b.sim.n_calls && b.sim.exit_ns[k * cfg->n_ranks] < now; k++) {
-			struct pairs_call c = call_of(&b, k);
 			struct pairs_proof proof;
-			int r = pairs_call(b.pairs, &c, &proof);
+			int r = tell(&b, k, NO_FAULT, &proof);
 
 			s->n_calls++;
 			s->n_refused += r != PAIRS_OK;
@@ -163,11 +259,15 @@ static void play(const struct colls_config *cfg, struct score *s)
 		if (sec < WARM_UP)
 			continue;
 		ask_all(&b, now, false, s);
-		if (sec >= WARM_UP + HINDSIGHT)
-			ask_all(&b, now - HINDSIGHT * SECOND, true, s);
+		if (sec < WARM_UP + HINDSIGHT)
+			continue;
+		ask_all(&b, now - HINDSIGHT * SECOND, true, s);
+		for (; shape == ONE_GROUP && !cfg->broadcast &&
+		       b.sim.exit_ns[shown * cfg->n_ranks] < now - HINDSIGHT * SECOND;
+		     shown++)
+			show(&b, shown, s);
 	}
-	pairs_free(b.pairs);
-	colls_fini(&b.sim);
+	stop(&b);
 }
 
 struct row {
@@ -175,11 +275,12 @@ struct row {
 	struct colls_config cfg;
 	double median_us, p99_us; /* target of the answer at once; 0 = none */
 	uint32_t few; /* take every so many seeds */
+	enum shape shape;
 };
 
 static int table(uint64_t first, uint32_t n_seeds)
 {
-	struct row rows[16];
+	struct row rows[20];
 	size_t n = 0;
 	int bad = 0;
 
@@ -199,24 +300,30 @@ static int table(uint64_t first, uint32_t n_seeds)
 	    c->ring_us = 0.5);
 	ROW("8 ranks, rank 1 last in 80 %, 2/s", 1, 0.6, 2.0, c->rate_hz = 2, c->straggler = 0.8);
 	ROW("64 ranks, 25 us, 2/s", 4, 0.6, 2.0, c->n_ranks = 64, c->comm_us = 25, c->rate_hz = 2);
+	ROW("8 ranks, broadcasts, 10/s", 1, 0, 0, c->rate_hz = 10, c->broadcast = true);
+	ROW("8 ranks, bursts of 3, 3/s", 1, 0.6, 2.0, c->rate_hz = 3, c->burst = 3);
+	ROW("2 groups of 4 and a pair, 6/s", 1, 0, 0, c->rate_hz = 6);
+	rows[n - 1].shape = TWO_AND_A_BRIDGE;
+	ROW("100 ranks, 25 us, 2/s", 4, 0, 0, c->n_ranks = 100, c->comm_us = 25, c->rate_hz = 2);
 #undef ROW
-	printf("%-36s %14s %14s %14s %14s %7s %14s %9s %8s\n", "", "probes", "bounds' middle",
-	       "at once", "16 s later", "width", "hard misses", "soft out", "refused");
+	printf("%-36s %14s %14s %14s %14s %7s %16s %9s  %s\n", "", "probes", "bounds' middle",
+	       "at once", "16 s later", "width", "hard misses", "soft out", "impossible, %");
 	for (size_t i = 0; i < n; i++) {
 		struct score s = { 0 };
 
 		for (uint32_t k = 0; k < n_seeds; k += rows[i].few) {
 			rows[i].cfg.seed = first + k;
-			play(&rows[i].cfg, &s);
+			play(&rows[i].cfg, rows[i].shape, &s);
 		}
 		printf("%-36s", rows[i].name);
 		for (int w = 0; w < N_WAYS; w++)
 			printf(" %6.2f / %5.2f", share(&s.error[w], 0.5) / 1e3,
 			       share(&s.error[w], 0.99) / 1e3);
-		printf(" %7.1f %4llu/%9llu %8.2f%% %8llu", share(&s.width, 0.5) / 1e3,
+		printf(" %7.1f %4llu / %9llu %8.2f%% ", share(&s.width, 0.5) / 1e3,
 		       (unsigned long long)s.n_misses, (unsigned long long)s.n_checks,
-		       100.0 * (double)s.n_soft_misses / (double)s.n_soft,
-		       (unsigned long long)s.n_refused);
+		       100.0 * (double)s.n_soft_misses / (double)s.n_soft);
+		for (int w = 0; w < 3 && s.n_shown; w++)
+			printf(" %5.2f", 100.0 * (double)s.n_impossible[w] / (double)s.n_shown);
 		if (s.n_misses || s.n_refused ||
 		    (rows[i].p99_us > 0 && (share(&s.error[BY_ANSWER], 0.5) > rows[i].median_us * 1e3 ||
 					    share(&s.error[BY_ANSWER], 0.99) > rows[i].p99_us * 1e3))) {
@@ -232,12 +339,68 @@ static int table(uint64_t first, uint32_t n_seeds)
 	return bad;
 }
 
+/* A wrong match is noticed, and no interval that is called hard is wrong, before or after. */
+static int faults(uint64_t first, uint32_t n_seeds)
+{
+	int bad = 0;
+
+	printf("\n%-34s %-14s %9s %14s %16s\n", "wrong matches", "calls", "noticed", "after calls",
+	       "hard misses");
+	for (int kind = 0; kind < 3; kind++)
+		for (int f = AHEAD_BY_ONE; f < N_FAULTS; f++) {
+			static const char *kinds[] = { "10/s", "1/s", "bursts of 3" };
+			uint32_t n_noticed = 0, worst = 0;
+			struct score s = { 0 };
+
+			for (uint32_t i = 0; i < n_seeds; i++) {
+				struct colls_config cfg = colls_defaults;
+				struct bed b;
+				uint32_t k = 0, seen = 0;
+
+				cfg.seed = first + i;
+				cfg.seconds = 300;
+				cfg.rate_hz = kind == 0 ? 10 : kind == 1 ? 1 : 3;
+				cfg.burst = kind == 2 ? 3 : 0;
+				start(&b, &cfg, ONE_GROUP);
+				for (int64_t sec = 0; sec < 290; sec++) {
+					int64_t now = COLLS_START_NS + sec * SECOND;
+
+					for (; k < b.sim.n_calls &&
+					       b.sim.exit_ns[k * 8] < now; k++)
+						if (tell(&b, k, (enum fault)f, NULL) == PAIRS_VIOLATION)
+							seen = k;
+					probe_all(&b, now);
+					if (sec >= WARM_UP)
+						ask_all(&b, now, false, &s);
+				}
+				n_noticed += seen > 0 && pairs_is_quarantined(b.pairs, b.groups[0]);
+				if (seen && seen - b.sim.n_calls / 2 > worst)
+					worst = seen - b.sim.n_calls / 2;
+				stop(&b);
+			}
+			printf("%-34s %-14s %4u / %2u %14u %5llu / %8llu", fault_names[f],
+			       kinds[kind], n_noticed, n_seeds, worst,
+			       (unsigned long long)s.n_misses, (unsigned long long)s.n_checks);
+			if (n_noticed < n_seeds || s.n_misses) {
+				printf("  FAILED");
+				bad = 1;
+			}
+			printf("\n");
+			for (int w = 0; w < N_WAYS; w++)
+				free(s.error[w].v);
+			free(s.width.v);
+		}
+	return bad;
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t n_seeds = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 5;
 	uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 20000;
+	int bad;
 
-	printf("Error of one host's time against another's, us, median / p99; %u seeds from %llu\n",
+	printf("One host's time against another's: error in us, median / p99; %u seeds from %llu\n",
 	       n_seeds, (unsigned long long)first);
-	return table(first, n_seeds);
+	bad = table(first, n_seeds);
+	return faults(first, n_seeds) | bad;
 }
