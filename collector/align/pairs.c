@@ -17,8 +17,11 @@ const struct pairs_config pairs_defaults = {
 
 int pairs_new(struct pairs **ret, const struct pairs_config *cfg)
 {
-	struct pairs *p = calloc(1, sizeof *p);
+	struct pairs *p;
 
+	if (cfg->reference >= PAIRS_MAX_CLOSED)
+		return -EINVAL;
+	p = calloc(1, sizeof *p);
 	if (!p)
 		return -ENOMEM;
 	p->cfg = *cfg;
@@ -71,8 +74,11 @@ int64_t pairs_node(struct pairs *p)
 		p->n_nodes_alloc = want;
 	}
 	n = &p->nodes[p->n_nodes];
-	*n = (struct node){ .probe_lo_ns = -PAIRS_UNBOUNDED, .probe_hi_ns = PAIRS_UNBOUNDED,
-			    .probe_sd = INFINITY, .sd = INFINITY, .part = p->n_nodes };
+	*n = (struct node){.probe_lo_ns = -PAIRS_UNBOUNDED,
+			   .probe_hi_ns = PAIRS_UNBOUNDED,
+			   .probe_sd = INFINITY,
+			   .sd = INFINITY,
+			   .part = p->n_nodes};
 	p->place[p->n_nodes] = 0;
 	p->n_nodes++;
 	r = bounds_grow_nodes(p);
@@ -98,7 +104,7 @@ static const struct knot *knot_before(const struct node *n, int64_t host_ns)
 static struct knot knot_at(const struct node *n, int64_t host_ns)
 {
 	const struct knot *k = knot_before(n, host_ns);
-	struct knot at = { .host_ns = host_ns };
+	struct knot at = {.host_ns = host_ns};
 	double dt, moved;
 
 	if (!k)
@@ -152,9 +158,9 @@ int pairs_probe(struct pairs *p, uint32_t node, const struct pairs_probe *k)
 	struct knot at;
 	struct node *n;
 
-	if (node >= p->n_nodes || !sane(k->host_ns) || !sane(k->offset_ns) ||
-	    k->lo_ns > k->hi_ns || !(fabs(k->rate) < 1e-3) || !(k->rate_bound >= 0) ||
-	    !(k->rate_bound < 1e-3) || k->soft_ns < 0)
+	if (node >= p->n_nodes || !sane(k->host_ns) || !sane(k->offset_ns) || k->lo_ns > k->hi_ns ||
+	    !(fabs(k->rate) < 1e-3) || !(k->rate_bound >= 0) || !(k->rate_bound < 1e-3) ||
+	    k->soft_ns < 0)
 		return PAIRS_REFUSED;
 	n = &p->nodes[node];
 	if (n->n_knots > 0 && k->host_ns < n->knots[(n->n_knots - 1) % N_KNOTS].host_ns)
@@ -163,7 +169,7 @@ int pairs_probe(struct pairs *p, uint32_t node, const struct pairs_probe *k)
 		at = knot_at(n, k->host_ns);
 	} else {
 		/* Growth goes on over a step: older bounds of others stay what they are. */
-		at = n->n_knots ? knot_at(n, k->host_ns) : (struct knot){ .host_ns = k->host_ns };
+		at = n->n_knots ? knot_at(n, k->host_ns) : (struct knot){.host_ns = k->host_ns};
 		at.base_ns = k->offset_ns;
 		at.fraction = 0;
 		n->n_knots = 0;
@@ -191,7 +197,7 @@ int pairs_probe(struct pairs *p, uint32_t node, const struct pairs_probe *k)
 void node_mark(struct node *n, int64_t t_ns, double c, double sd)
 {
 	uint64_t oldest = n->n_marks > N_MARKS ? n->n_marks - N_MARKS : 0;
-	struct mark m = { .t_ns = t_ns, .sd = (float)sd, .c = c };
+	struct mark m = {.t_ns = t_ns, .sd = (float)sd, .c = c};
 
 	for (uint64_t k = n->n_marks; k-- > oldest && n->marks[k % N_MARKS].t_ns >= t_ns;)
 		if (n->marks[k % N_MARKS].t_ns == t_ns) {
@@ -206,7 +212,7 @@ void node_mark(struct node *n, int64_t t_ns, double c, double sd)
 struct mark node_correction(const struct node *n, int64_t t_ns)
 {
 	uint64_t oldest = n->n_marks > N_MARKS ? n->n_marks - N_MARKS : 0;
-	struct mark at = { .t_ns = t_ns, .sd = INFINITY, .c = n->probe_e };
+	struct mark at = {.t_ns = t_ns, .sd = INFINITY, .c = n->probe_e};
 	const struct mark *a, *b;
 	double part;
 
@@ -303,7 +309,7 @@ int64_t pairs_group(struct pairs *p, const uint32_t *nodes, uint32_t n_members)
 	if (r < 0)
 		return r;
 	g = &p->groups[p->n_groups];
-	*g = (struct group){ .n_members = n_members };
+	*g = (struct group){.n_members = n_members};
 	g->nodes = malloc(n_members * sizeof *g->nodes);
 	if (!g->nodes)
 		return -ENOMEM;
@@ -339,8 +345,8 @@ static int read_visits(struct pairs *p, const struct group *g, const struct pair
 		int64_t in = c->enter_ns[i], out = c->exit_ns[i];
 		struct visit *v = &p->visits[i];
 
-		*v = (struct visit){ .enter_ns = PAIRS_NONE, .exit_ns = PAIRS_NONE,
-				     .node = g->nodes[i] };
+		*v = (struct visit){
+			.enter_ns = PAIRS_NONE, .exit_ns = PAIRS_NONE, .node = g->nodes[i]};
 		if (in != PAIRS_NONE)
 			v->enter_ns = in + node_base(n, in, &v->enter_growth_ps);
 		if (out == PAIRS_NONE)
@@ -366,8 +372,8 @@ static uint32_t merge_nodes(struct pairs *p, const struct group *g, const struct
 		if (!give && !take)
 			continue;
 		if (p->place[v->node] == 0) {
-			p->merged[n++] = (struct visit){ .enter_ns = PAIRS_NONE, .exit_ns = PAIRS_NONE,
-							 .node = v->node };
+			p->merged[n++] = (struct visit){
+				.enter_ns = PAIRS_NONE, .exit_ns = PAIRS_NONE, .node = v->node};
 			p->place[v->node] = n;
 		}
 		m = &p->merged[p->place[v->node] - 1];

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PAIRS_NONE INT64_MIN      /* no such instant */
+#define PAIRS_NONE INT64_MIN	  /* no such instant */
 #define PAIRS_UNBOUNDED INT64_MAX /* nothing is proven */
 #define PAIRS_MAX_CLOSED 64	  /* nodes up to which every pair keeps its own bound */
 #define PAIRS_MAX_NODES 65536
@@ -30,14 +30,14 @@
 struct pairs;
 
 struct pairs_config {
-	uint32_t reference;	 /* node to which all others are bounded when there are many */
+	uint32_t reference; /* < PAIRS_MAX_CLOSED: to which all are bounded when there are many */
 	int64_t least_latency_ns; /* proven least time from the last entry to an exit */
-	int64_t stamp_ns;	 /* stamps are true to this */
-	int64_t window_ns;	 /* exits of this long before and after say what time it is */
-	double rate_sd;		 /* deviation of the rates that the probes tell */
-	int64_t exit_skew_ns;	 /* deviation of a rank's usual exit before it is calibrated */
-	double exit_skew_share;	 /* and what the shortest duration adds to it */
-	double z;		 /* deviations of the soft error */
+	int64_t stamp_ns;	  /* stamps are true to this */
+	int64_t window_ns;	  /* exits of this long before and after say what time it is */
+	double rate_sd;		  /* deviation of the rates that the probes tell */
+	int64_t exit_skew_ns;	  /* deviation of a rank's usual exit before it is calibrated */
+	double exit_skew_share;	  /* and what the shortest duration adds to it */
+	double z;		  /* deviations of the soft error */
 };
 
 extern const struct pairs_config pairs_defaults;
@@ -99,8 +99,8 @@ struct pairs_call {
 struct pairs_proof {
 	uint32_t group, early, late; /* nodes: early left, late had not entered */
 	uint64_t seq;
-	int64_t t_ns;		/* fleet, about */
-	int64_t impossible_ns;	/* by so much, after everything is granted */
+	int64_t t_ns;		   /* fleet, about */
+	int64_t impossible_ns;	   /* by so much, after everything is granted */
 	int64_t said_ns, known_ns; /* late - early: this call says at most, known is at least */
 	enum pairs_source {
 		PAIRS_FROM_ONE_CLOCK, /* one node's own clock: the match is wrong */

@@ -13,8 +13,7 @@ static int64_t soft_of(const struct pairs *p, double sd)
 	return isfinite(sd) && sd < 1e18 ? (int64_t)ceil(p->cfg.z * sd) : PAIRS_UNBOUNDED;
 }
 
-int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns,
-	      struct pairs_answer *ret)
+int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns, struct pairs_answer *ret)
 {
 	const struct node *a, *b;
 	struct mark ca, cb;
@@ -24,7 +23,7 @@ int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns,
 	if (i >= p->n_nodes || j >= p->n_nodes || t_ns <= -PAIRS_MAX_NS || t_ns >= PAIRS_MAX_NS)
 		return PAIRS_REFUSED;
 	if (i == j) {
-		*ret = (struct pairs_answer){ .basis = PAIRS_BY_PROBES };
+		*ret = (struct pairs_answer){.basis = PAIRS_BY_PROBES};
 		return 0;
 	}
 	a = &p->nodes[i];

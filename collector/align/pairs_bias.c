@@ -30,7 +30,7 @@ static int by_value(const void *a, const void *b)
 /* Sorts a copy: v[i * stride]. Returns the low quartile. */
 static float quartile(const int32_t *v, uint32_t n, size_t stride, float *ret_sd)
 {
-	int32_t s[N_OWN] = { 0 };
+	int32_t s[N_OWN] = {0};
 
 	*ret_sd = LEAST_SD;
 	if (n == 0)

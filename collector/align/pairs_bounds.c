@@ -14,7 +14,7 @@
 
 #define SQUARE PAIRS_MAX_CLOSED
 
-static const struct bound unbounded = { PAIRS_UNBOUNDED, 0, 0 };
+static const struct bound unbounded = {PAIRS_UNBOUNDED, 0, 0};
 
 void bounds_forget_all(struct pairs *p)
 {
@@ -82,8 +82,7 @@ static int64_t growth_at(const struct pairs *p, uint32_t node, int64_t t_ns)
 
 static int64_t value(const struct bound *b, int64_t growth_ps)
 {
-	return b->v_ns == PAIRS_UNBOUNDED ? b->v_ns
-					  : opened_ns(b->v_ns, b->growth_ps, growth_ps);
+	return b->v_ns == PAIRS_UNBOUNDED ? b->v_ns : opened_ns(b->v_ns, b->growth_ps, growth_ps);
 }
 
 /* Upper bounds of e and of -e. */
@@ -101,6 +100,12 @@ static int64_t probe_least(const struct node *n, int64_t ps)
 		       : opened_ns(-n->probe_lo_ns, n->probe_growth_ps, ps);
 }
 
+/* Of e_node - e_reference; lower: of minus that. */
+static int64_t to_reference(const struct pairs *p, uint32_t node, bool lower, int64_t sum_ps)
+{
+	return node == p->cfg.reference ? 0 : value(&p->bounds[2 * node + lower], sum_ps);
+}
+
 int64_t bounds_get(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns)
 {
 	int64_t a_ps = growth_at(p, a, t_ns), b_ps = growth_at(p, b, t_ns), ref_ps, calls;
@@ -109,8 +114,8 @@ int64_t bounds_get(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns)
 		calls = value(&p->bounds[a * SQUARE + b], a_ps + b_ps);
 	} else {
 		ref_ps = growth_at(p, p->cfg.reference, t_ns);
-		calls = plus(value(&p->bounds[2 * a], a_ps + ref_ps),
-			     value(&p->bounds[2 * b + 1], b_ps + ref_ps));
+		calls = plus(to_reference(p, a, false, a_ps + ref_ps),
+			     to_reference(p, b, true, b_ps + ref_ps));
 	}
 	return least(calls, plus(probe_most(&p->nodes[a], a_ps), probe_least(&p->nodes[b], b_ps)));
 }
@@ -151,9 +156,15 @@ static void judge(struct look *k, const struct visit *a, const struct visit *b, 
 	    -(said_ns + most) <= k->proof->impossible_ns)
 		return;
 	*k->proof = (struct pairs_proof){
-		.group = k->c->group, .seq = k->c->seq, .early = a->node, .late = b->node,
-		.t_ns = k->t_ns, .impossible_ns = -(said_ns + most), .said_ns = said_ns,
-		.known_ns = -most, .source = source,
+		.group = k->c->group,
+		.seq = k->c->seq,
+		.early = a->node,
+		.late = b->node,
+		.t_ns = k->t_ns,
+		.impossible_ns = -(said_ns + most),
+		.said_ns = said_ns,
+		.known_ns = -most,
+		.source = source,
 	};
 	k->from = from;
 }
@@ -201,8 +212,8 @@ static void take_pairs(struct pairs *p, const struct look *k)
 				continue;
 			said_ns = said(k, a, b);
 			if (said_ns < value(d, sum_ps))
-				*d = (struct bound){ said_ns, sum_ps,
-						     UINT64_C(1) << (k->c->group % 64) };
+				*d = (struct bound){said_ns, sum_ps,
+						    UINT64_C(1) << (k->c->group % 64)};
 		}
 }
 
@@ -219,9 +230,9 @@ static void check_reference(const struct pairs *p, struct look *k, int64_t ref_p
 		int64_t most, lowest;
 
 		most = probes ? probe_most(n, v->now_growth_ps)
-			      : value(&p->bounds[2 * v->node], v->now_growth_ps + ref_ps);
+			      : to_reference(p, v->node, false, v->now_growth_ps + ref_ps);
 		lowest = probes ? probe_least(n, v->now_growth_ps)
-				: value(&p->bounds[2 * v->node + 1], v->now_growth_ps + ref_ps);
+				: to_reference(p, v->node, true, v->now_growth_ps + ref_ps);
 		if (v->exit_ns != PAIRS_NONE && most != PAIRS_UNBOUNDED) {
 			int64_t at = opened_ns(v->exit_ns, v->exit_growth_ps, v->now_growth_ps);
 
@@ -245,13 +256,14 @@ static void check_reference(const struct pairs *p, struct look *k, int64_t ref_p
 		judge(k, first, last, said(k, first, last), first_most + last_most,
 		      probes ? PAIRS_FROM_PROBES : PAIRS_FROM_CALLS,
 		      probes ? 0
-			     : p->bounds[2 * first->node].from | p->bounds[2 * last->node + 1].from);
+			     : p->bounds[2 * first->node].from |
+				       p->bounds[2 * last->node + 1].from);
 }
 
 static void take_one(struct bound *d, int64_t v_ns, int64_t sum_ps, uint64_t from)
 {
 	if (v_ns < value(d, sum_ps))
-		*d = (struct bound){ v_ns, sum_ps, from };
+		*d = (struct bound){v_ns, sum_ps, from};
 }
 
 static void take_reference(struct pairs *p, const struct look *k, int64_t ref_ps)
@@ -263,11 +275,9 @@ static void take_reference(struct pairs *p, const struct look *k, int64_t ref_ps
 	for (uint32_t i = 0; i < k->n && width > 0; i++) {
 		const struct visit *v = &k->v[i];
 		int64_t sum_ps = v->now_growth_ps + ref_ps;
-		int64_t most = value(&p->bounds[2 * v->node], sum_ps);
-		int64_t lowest = value(&p->bounds[2 * v->node + 1], sum_ps);
+		int64_t most = to_reference(p, v->node, false, sum_ps);
+		int64_t lowest = to_reference(p, v->node, true, sum_ps);
 
-		if (v->node == p->cfg.reference)
-			most = lowest = 0;
 		if (most == PAIRS_UNBOUNDED || lowest == PAIRS_UNBOUNDED || most + lowest >= width)
 			continue;
 		m = v;
@@ -289,15 +299,20 @@ static void take_reference(struct pairs *p, const struct look *k, int64_t ref_ps
 		if (m->exit_ns != PAIRS_NONE && v->enter_ns != PAIRS_NONE)
 			take_one(&p->bounds[2 * v->node], said(k, m, v) + m_most, sum_ps, from);
 		if (v->exit_ns != PAIRS_NONE && m->enter_ns != PAIRS_NONE)
-			take_one(&p->bounds[2 * v->node + 1], said(k, v, m) + m_least, sum_ps, from);
+			take_one(&p->bounds[2 * v->node + 1], said(k, v, m) + m_least, sum_ps,
+				 from);
 	}
 }
 
 int bounds_call(struct pairs *p, const struct pairs_call *c, struct visit *v, uint32_t n,
 		int64_t t_ns, bool mute, struct pairs_proof *proof, uint64_t *ret_from)
 {
-	struct look k = { .c = c, .v = v, .n = n, .t_ns = t_ns, .proof = proof,
-			  .slack_ns = 2 * p->cfg.stamp_ns - p->cfg.least_latency_ns };
+	struct look k = {.c = c,
+			 .v = v,
+			 .n = n,
+			 .t_ns = t_ns,
+			 .proof = proof,
+			 .slack_ns = 2 * p->cfg.stamp_ns - p->cfg.least_latency_ns};
 	int64_t ref_ps = p->closed ? 0 : growth_at(p, p->cfg.reference, t_ns);
 
 	for (uint32_t i = 0; i < n; i++)

@@ -33,9 +33,8 @@ static uint32_t shortest_paths(struct pairs *p)
 				if (kb == PAIRS_UNBOUNDED || ak + kb >= *cell(p, a, b))
 					continue;
 				*cell(p, a, b) = ak + kb;
-				p->square_from[a * SQUARE + b] =
-					p->square_from[a * SQUARE + k] |
-					p->square_from[k * SQUARE + b];
+				p->square_from[a * SQUARE + b] = p->square_from[a * SQUARE + k] |
+								 p->square_from[k * SQUARE + b];
 				if (a == b)
 					return a;
 			}
@@ -62,7 +61,10 @@ bool bounds_close(struct pairs *p, int64_t t_ns, struct pairs_proof *proof, uint
 	odd = shortest_paths(p);
 	if (odd < n) {
 		*proof = (struct pairs_proof){
-			.early = odd, .late = odd, .t_ns = t_ns, .source = PAIRS_FROM_CALLS,
+			.early = odd,
+			.late = odd,
+			.t_ns = t_ns,
+			.source = PAIRS_FROM_CALLS,
 			.impossible_ns = -*cell(p, odd, odd),
 		};
 		*ret_from = p->square_from[odd * SQUARE + odd];
@@ -78,7 +80,7 @@ bool bounds_close(struct pairs *p, int64_t t_ns, struct pairs_proof *proof, uint
 			if (from && a != b &&
 			    (d->v_ns == PAIRS_UNBOUNDED ||
 			     *cell(p, a, b) < opened_ns(d->v_ns, d->growth_ps, sum_ps)))
-				*d = (struct bound){ *cell(p, a, b), sum_ps, from };
+				*d = (struct bound){*cell(p, a, b), sum_ps, from};
 		}
 	return true;
 }

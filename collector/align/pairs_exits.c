@@ -61,7 +61,7 @@ void exits_free(struct exits *x)
 	free(x->usual);
 	free(x->f);
 	free(x->w);
-	*x = (struct exits){ 0 };
+	*x = (struct exits){0};
 }
 
 struct exits *exits_find(const struct group *g, uint32_t kind, uint64_t bytes)
@@ -202,8 +202,7 @@ int exits_call(struct pairs *p, struct group *g, const struct pairs_call *c, int
 		return 0;
 	last = last_to_enter(p, g);
 	if (last < g->n_members && x->fit[last] != ABSENT)
-		bias_note(x, last, g->n_members,
-			  call_ns + x->fit[last] - p->visits[last].enter_ns);
+		bias_note(x, last, g->n_members, call_ns + x->fit[last] - p->visits[last].enter_ns);
 	return 0;
 }
 
@@ -337,8 +336,8 @@ bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, in
 		}
 		var = ((s.n - 1) * sd * sd + 4 * x->noise * x->noise) / (s.n + 3) +
 		      LEAST_NOISE_NS * LEAST_NOISE_NS;
-		any |= fit_line(&s, middle, var, p->cfg.rate_sd * 1e9, (double)p->cfg.window_ns * 1e-9,
-				&x->f[i], &x->w[i]);
+		any |= fit_line(&s, middle, var, p->cfg.rate_sd * 1e9,
+				(double)p->cfg.window_ns * 1e-9, &x->f[i], &x->w[i]);
 	}
 	if (n_noise)
 		x->noise += 0.1 * (sqrt(noise / n_noise) - x->noise);

@@ -13,11 +13,11 @@
 #include <stddef.h>
 
 #define N_KNOTS 64
-#define N_MARKS 64	/* seconds of corrections kept */
-#define N_EPOCHS 32	/* seconds of exits kept */
-#define N_OPEN 16	/* calls of one second that are looked at */
-#define N_OWN 32	/* durations of a member that was last */
-#define MAX_CLASSES 8	/* a communicator; the longest unused goes */
+#define N_MARKS 64    /* seconds of corrections kept */
+#define N_EPOCHS 32   /* seconds of exits kept */
+#define N_OPEN 16     /* calls of one second that are looked at */
+#define N_OWN 32      /* durations of a member that was last */
+#define MAX_CLASSES 8 /* a communicator; the longest unused goes */
 #define TICK_NS INT64_C(1000000000)
 #define ABSENT INT32_MIN
 
@@ -44,8 +44,8 @@ struct node {
 	struct mark marks[N_MARKS];
 	uint64_t n_marks;
 	double x, sum, weight, centre_weight; /* scratch of the solver */
-	double c, sd;	       /* newest */
-	uint32_t part;	       /* root of those that collectives connect */
+	double c, sd;			      /* newest */
+	uint32_t part;			      /* root of those that collectives connect */
 };
 
 /* e_a - e_b <= v where the growth of both was growth_ps. */
@@ -80,7 +80,7 @@ struct exits {
 		uint32_t n_own, n_blocks;
 		float early, early_sd; /* the low quartile, over blocks of N_OWN */
 		float bias, sd;	       /* of the exit, from it */
-	} *usual;
+	} * usual;
 
 	double *f, *w; /* scratch of the solver: the fit and its weight */
 };
@@ -110,7 +110,7 @@ struct pairs {
 	/* n_nodes <= PAIRS_MAX_CLOSED: [a * PAIRS_MAX_CLOSED + b]; otherwise against
 	 * the reference: [2a] e_a - e_ref, [2a + 1] e_ref - e_a */
 	struct bound *bounds;
-	bool closed; /* bounds is a square */
+	bool closed;	 /* bounds is a square */
 	int64_t *square; /* the closure, as of the last second */
 	uint64_t *square_from;
 	struct visit *visits; /* scratch, by member */

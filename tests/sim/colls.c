@@ -130,9 +130,9 @@ static void leave(struct colls *s, uint32_t call, uint32_t last)
 	for (uint32_t i = 0; i < n; i++) {
 		int64_t needed = cfg->broadcast ? in[root] : in[last];
 
-		out[i] = needed + llround(comm + s->bias_ns[i] +
-					  cfg->ring_us * US * ((i + n - last) % n) +
-					  colls_exponential(&s->rng, cfg->exit_us * US));
+		out[i] = needed +
+			 llround(comm + s->bias_ns[i] + cfg->ring_us * US * ((i + n - last) % n) +
+				 colls_exponential(&s->rng, cfg->exit_us * US));
 		if (out[i] < needed)
 			out[i] = needed; /* a habit is not an oracle */
 		if (out[i] < in[i])
@@ -160,7 +160,7 @@ void colls_make(struct colls *s, const struct colls_config *cfg)
 {
 	size_t n_stamps;
 
-	*s = (struct colls){ .cfg = *cfg, .rng = { cfg->seed } };
+	*s = (struct colls){.cfg = *cfg, .rng = {cfg->seed}};
 	s->clocks = calloc(cfg->n_ranks, sizeof *s->clocks);
 	s->bias_ns = calloc(cfg->n_ranks, sizeof *s->bias_ns);
 	s->n_calls = (uint32_t)((cfg->seconds - 20) * cfg->rate_hz);
@@ -178,9 +178,10 @@ void colls_make(struct colls *s, const struct colls_config *cfg)
 	for (uint32_t k = 0; k < s->n_calls; k++) {
 		uint32_t turn = cfg->burst > 1 ? k - k % cfg->burst : k;
 
-		make_call(s, k,
-			  COLLS_START_NS + INT64_C(10000000000) +
-				  (int64_t)((turn + 0.5 * colls_unit(&s->rng)) * 1e9 / cfg->rate_hz));
+		make_call(
+			s, k,
+			COLLS_START_NS + INT64_C(10000000000) +
+				(int64_t)((turn + 0.5 * colls_unit(&s->rng)) * 1e9 / cfg->rate_hz));
 	}
 }
 

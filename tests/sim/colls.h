@@ -17,16 +17,16 @@
 struct colls_config {
 	uint32_t n_ranks;
 	double rate_hz, seconds;
-	double comm_us, comm_jitter;  /* the collective itself; sd of its logarithm */
-	double exit_bias_us;	      /* ± of a rank's habit */
-	double exit_us;		      /* mean of each exit's own lateness */
-	double ring_us;		      /* exit by the distance from the last to enter, a step */
-	double host_us;		      /* mean by which entries are early and exits late */
-	double asymmetry_us;	      /* ± of a host's path, each way */
+	double comm_us, comm_jitter; /* the collective itself; sd of its logarithm */
+	double exit_bias_us;	     /* ± of a rank's habit */
+	double exit_us;		     /* mean of each exit's own lateness */
+	double ring_us;		     /* exit by the distance from the last to enter, a step */
+	double host_us;		     /* mean by which entries are early and exits late */
+	double asymmetry_us;	     /* ± of a host's path, each way */
 	double round_trip_us;
-	double straggler;	      /* share of calls in which rank 1 is last by far */
-	uint32_t burst;		      /* calls one right behind the other; 0 and 1: none */
-	bool broadcast;		      /* from rank call % n_ranks; nobody waits for others */
+	double straggler; /* share of calls in which rank 1 is last by far */
+	uint32_t burst;	  /* calls one right behind the other; 0 and 1: none */
+	bool broadcast;	  /* from rank call % n_ranks; nobody waits for others */
 	uint64_t seed;
 };
 

@@ -74,8 +74,8 @@ enum shape { ONE_GROUP, TWO_AND_A_BRIDGE };
 
 /* Which of its numbers a rank gets wrong. */
 enum fault { NO_FAULT, AHEAD_BY_ONE, LOSES_ONE, ONE_IN_FIFTY, N_FAULTS };
-static const char *fault_names[] = { "none", "rank 3 ahead by one", "rank 3 loses one call",
-				     "one call in fifty is another" };
+static const char *fault_names[] = {"none", "rank 3 ahead by one", "rank 3 loses one call",
+				    "one call in fifty is another"};
 
 static void probe_all(struct bed *b, int64_t t_ns)
 {
@@ -108,7 +108,7 @@ static void start(struct bed *b, const struct colls_config *cfg, enum shape shap
 {
 	uint32_t n = cfg->n_ranks;
 
-	*b = (struct bed){ 0 };
+	*b = (struct bed){0};
 	colls_make(&b->sim, cfg);
 	if (pairs_new(&b->pairs, &pairs_defaults) < 0)
 		abort();
@@ -136,7 +136,8 @@ static void ask_all(struct bed *b, int64_t t_ns, bool hindsight, struct score *s
 
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = i + 1; j < n; j++) {
-			int64_t truth = colls_theta(&b->sim, j, t_ns) - colls_theta(&b->sim, i, t_ns);
+			int64_t truth =
+				colls_theta(&b->sim, j, t_ns) - colls_theta(&b->sim, i, t_ns);
 			struct pairs_answer a;
 			double err, miss;
 
@@ -154,7 +155,8 @@ static void ask_all(struct bed *b, int64_t t_ns, bool hindsight, struct score *s
 			s->n_soft_misses += err > (double)a.soft_ns;
 			if (hindsight)
 				continue;
-			push(&s->error[BY_PROBES], fabs((double)(b->theta_probe[j] - b->theta_probe[i])));
+			push(&s->error[BY_PROBES],
+			     fabs((double)(b->theta_probe[j] - b->theta_probe[i])));
 			push(&s->error[BY_BOUNDS],
 			     fabs((double)(a.lo_ns + (a.hi_ns - a.lo_ns) / 2 - truth)));
 			push(&s->width, (double)(a.hi_ns - a.lo_ns));
@@ -180,13 +182,18 @@ static int tell(struct bed *b, uint32_t k, enum fault fault, struct pairs_proof 
 		enter[m] = b->sim.enter_host_ns[at * n + i];
 		exit[m] = b->sim.exit_host_ns[at * n + i];
 	}
-	return pairs_call(b->pairs,
-			  &(struct pairs_call){
-				  .group = b->groups[g], .seq = k, .kind = 1, .bytes = 64,
-				  .need = cfg->broadcast ? PAIRS_NEED_ROOT : PAIRS_NEED_ALL,
-				  .root = k % n, .together = !cfg->broadcast,
-				  .enter_ns = enter, .exit_ns = exit },
-			  proof);
+	return pairs_call(
+		b->pairs,
+		&(struct pairs_call){.group = b->groups[g],
+				     .seq = k,
+				     .kind = 1,
+				     .bytes = 64,
+				     .need = cfg->broadcast ? PAIRS_NEED_ROOT : PAIRS_NEED_ALL,
+				     .root = k % n,
+				     .together = !cfg->broadcast,
+				     .enter_ns = enter,
+				     .exit_ns = exit},
+		proof);
 }
 
 static bool is_impossible(const int64_t *enter, const int64_t *exit, uint32_t n)
@@ -219,7 +226,8 @@ static void show(struct bed *b, uint32_t k, struct score *s)
 	s->n_shown++;
 	s->n_impossible[0] += is_impossible(enter, exit, n);
 	for (uint32_t i = 0; i < n; i++)
-		if (pairs_place(b->pairs, i, b->sim.enter_host_ns[k * n + i], &enter[i], &soft[i]) ||
+		if (pairs_place(b->pairs, i, b->sim.enter_host_ns[k * n + i], &enter[i],
+				&soft[i]) ||
 		    pairs_place(b->pairs, i, b->sim.exit_host_ns[k * n + i], &exit[i], &ignored))
 			abort();
 	s->n_impossible[1] += is_impossible(enter, exit, n);
@@ -274,7 +282,7 @@ struct row {
 	const char *name;
 	struct colls_config cfg;
 	double median_us, p99_us; /* target of the answer at once; 0 = none */
-	uint32_t few; /* take every so many seeds */
+	uint32_t few;		  /* take every so many seeds */
 	enum shape shape;
 };
 
@@ -286,7 +294,7 @@ static int table(uint64_t first, uint32_t n_seeds)
 
 #define ROW(text, few_, m, p, ...)                                                                 \
 	do {                                                                                       \
-		rows[n] = (struct row){ text, colls_defaults, m, p, few_ };                        \
+		rows[n] = (struct row){text, colls_defaults, m, p, few_};                          \
 		struct colls_config *c = &rows[n++].cfg;                                           \
 		__VA_ARGS__;                                                                       \
 	} while (0)
@@ -309,7 +317,7 @@ static int table(uint64_t first, uint32_t n_seeds)
 	printf("%-36s %14s %14s %14s %14s %7s %16s %9s  %s\n", "", "probes", "bounds' middle",
 	       "at once", "16 s later", "width", "hard misses", "soft out", "impossible, %");
 	for (size_t i = 0; i < n; i++) {
-		struct score s = { 0 };
+		struct score s = {0};
 
 		for (uint32_t k = 0; k < n_seeds; k += rows[i].few) {
 			rows[i].cfg.seed = first + k;
@@ -325,8 +333,9 @@ static int table(uint64_t first, uint32_t n_seeds)
 		for (int w = 0; w < 3 && s.n_shown; w++)
 			printf(" %5.2f", 100.0 * (double)s.n_impossible[w] / (double)s.n_shown);
 		if (s.n_misses || s.n_refused ||
-		    (rows[i].p99_us > 0 && (share(&s.error[BY_ANSWER], 0.5) > rows[i].median_us * 1e3 ||
-					    share(&s.error[BY_ANSWER], 0.99) > rows[i].p99_us * 1e3))) {
+		    (rows[i].p99_us > 0 &&
+		     (share(&s.error[BY_ANSWER], 0.5) > rows[i].median_us * 1e3 ||
+		      share(&s.error[BY_ANSWER], 0.99) > rows[i].p99_us * 1e3))) {
 			printf("  FAILED");
 			bad = 1;
 		}
@@ -348,9 +357,9 @@ static int faults(uint64_t first, uint32_t n_seeds)
 	       "hard misses");
 	for (int kind = 0; kind < 3; kind++)
 		for (int f = AHEAD_BY_ONE; f < N_FAULTS; f++) {
-			static const char *kinds[] = { "10/s", "1/s", "bursts of 3" };
+			static const char *kinds[] = {"10/s", "1/s", "bursts of 3"};
 			uint32_t n_noticed = 0, worst = 0;
-			struct score s = { 0 };
+			struct score s = {0};
 
 			for (uint32_t i = 0; i < n_seeds; i++) {
 				struct colls_config cfg = colls_defaults;
@@ -365,9 +374,9 @@ static int faults(uint64_t first, uint32_t n_seeds)
 				for (int64_t sec = 0; sec < 290; sec++) {
 					int64_t now = COLLS_START_NS + sec * SECOND;
 
-					for (; k < b.sim.n_calls &&
-					       b.sim.exit_ns[k * 8] < now; k++)
-						if (tell(&b, k, (enum fault)f, NULL) == PAIRS_VIOLATION)
+					for (; k < b.sim.n_calls && b.sim.exit_ns[k * 8] < now; k++)
+						if (tell(&b, k, (enum fault)f, NULL) ==
+						    PAIRS_VIOLATION)
 							seen = k;
 					probe_all(&b, now);
 					if (sec >= WARM_UP)
