@@ -3,11 +3,6 @@
 
 #include <math.h>
 
-static int64_t sum_ns(int64_t a, int64_t b)
-{
-	return b == PAIRS_UNBOUNDED || b == -PAIRS_UNBOUNDED ? b : a + b;
-}
-
 static int64_t soft_of(const struct pairs *p, double sd)
 {
 	return isfinite(sd) && sd < 1e18 ? (int64_t)ceil(p->cfg.z * sd) : PAIRS_UNBOUNDED;
@@ -30,9 +25,9 @@ int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns, struc
 	b = &p->nodes[j];
 	base_ns = node_base_at(b, t_ns, &growth_ps) - node_base_at(a, t_ns, &growth_ps);
 	/* Two bases are rounded down each. */
-	ret->hi_ns = sum_ns(base_ns + 1, bounds_get(p, j, i, t_ns));
+	ret->hi_ns = pairs_plus(base_ns + 1, bounds_get(p, j, i, t_ns));
 	most = bounds_get(p, i, j, t_ns);
-	ret->lo_ns = most == PAIRS_UNBOUNDED ? -PAIRS_UNBOUNDED : base_ns - 1 - most;
+	ret->lo_ns = most == PAIRS_UNBOUNDED ? -PAIRS_UNBOUNDED : pairs_plus(base_ns - 1, -most);
 
 	ca = node_correction(a, t_ns);
 	cb = node_correction(b, t_ns);

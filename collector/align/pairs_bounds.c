@@ -62,11 +62,6 @@ int bounds_grow_nodes(struct pairs *p)
 	return 0;
 }
 
-static int64_t plus(int64_t a, int64_t b)
-{
-	return a == PAIRS_UNBOUNDED || b == PAIRS_UNBOUNDED ? PAIRS_UNBOUNDED : a + b;
-}
-
 static int64_t least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
@@ -114,18 +109,20 @@ int64_t bounds_get(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns)
 		calls = value(&p->bounds[a * SQUARE + b], a_ps + b_ps);
 	} else {
 		ref_ps = growth_at(p, p->cfg.reference, t_ns);
-		calls = plus(to_reference(p, a, false, a_ps + ref_ps),
-			     to_reference(p, b, true, b_ps + ref_ps));
+		calls = pairs_plus(to_reference(p, a, false, a_ps + ref_ps),
+				   to_reference(p, b, true, b_ps + ref_ps));
 	}
-	return least(calls, plus(probe_most(&p->nodes[a], a_ps), probe_least(&p->nodes[b], b_ps)));
+	return least(calls,
+		     pairs_plus(probe_most(&p->nodes[a], a_ps), probe_least(&p->nodes[b], b_ps)));
 }
 
 int64_t bounds_probe_width(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns)
 {
 	int64_t a_ps = growth_at(p, a, t_ns), b_ps = growth_at(p, b, t_ns);
 
-	return plus(plus(probe_most(&p->nodes[a], a_ps), probe_least(&p->nodes[a], a_ps)),
-		    plus(probe_most(&p->nodes[b], b_ps), probe_least(&p->nodes[b], b_ps)));
+	return pairs_plus(
+		pairs_plus(probe_most(&p->nodes[a], a_ps), probe_least(&p->nodes[a], a_ps)),
+		pairs_plus(probe_most(&p->nodes[b], b_ps), probe_least(&p->nodes[b], b_ps)));
 }
 
 /* ---- one call ---- */
@@ -152,8 +149,9 @@ static int64_t said(const struct look *k, const struct visit *a, const struct vi
 static void judge(struct look *k, const struct visit *a, const struct visit *b, int64_t said_ns,
 		  int64_t most, enum pairs_source source, uint64_t from)
 {
-	if (most == PAIRS_UNBOUNDED || said_ns + most >= 0 ||
-	    -(said_ns + most) <= k->proof->impossible_ns)
+	int64_t room_ns = pairs_plus(said_ns, most);
+
+	if (room_ns >= 0 || -room_ns <= k->proof->impossible_ns)
 		return;
 	*k->proof = (struct pairs_proof){
 		.group = k->c->group,
@@ -161,7 +159,7 @@ static void judge(struct look *k, const struct visit *a, const struct visit *b, 
 		.early = a->node,
 		.late = b->node,
 		.t_ns = k->t_ns,
-		.impossible_ns = -(said_ns + most),
+		.impossible_ns = -room_ns,
 		.said_ns = said_ns,
 		.known_ns = -most,
 		.source = source,
@@ -192,8 +190,8 @@ static void check_pairs(const struct pairs *p, struct look *k)
 				continue;
 			said_ns = said(k, a, b);
 			judge(k, a, b, said_ns,
-			      plus(probe_most(&p->nodes[a->node], a->now_growth_ps),
-				   probe_least(&p->nodes[b->node], b->now_growth_ps)),
+			      pairs_plus(probe_most(&p->nodes[a->node], a->now_growth_ps),
+					 probe_least(&p->nodes[b->node], b->now_growth_ps)),
 			      PAIRS_FROM_PROBES, 0);
 			judge(k, a, b, said_ns, value(d, a->now_growth_ps + b->now_growth_ps),
 			      PAIRS_FROM_CALLS, d->from);
@@ -211,7 +209,7 @@ static void take_pairs(struct pairs *p, const struct look *k)
 			if (i == j || a->exit_ns == PAIRS_NONE || b->enter_ns == PAIRS_NONE)
 				continue;
 			said_ns = said(k, a, b);
-			if (said_ns < value(d, sum_ps))
+			if (said_ns < WIDEST_NS && said_ns < value(d, sum_ps))
 				*d = (struct bound){said_ns, sum_ps,
 						    UINT64_C(1) << (k->c->group % 64)};
 		}
@@ -236,8 +234,8 @@ static void check_reference(const struct pairs *p, struct look *k, int64_t ref_p
 		if (v->exit_ns != PAIRS_NONE && most != PAIRS_UNBOUNDED) {
 			int64_t at = opened_ns(v->exit_ns, v->exit_growth_ps, v->now_growth_ps);
 
-			if (at + most < least_exit) {
-				least_exit = at + most;
+			if (pairs_plus(at, most) < least_exit) {
+				least_exit = pairs_plus(at, most);
 				first_most = most;
 				first = v;
 			}
@@ -245,15 +243,15 @@ static void check_reference(const struct pairs *p, struct look *k, int64_t ref_p
 		if (v->enter_ns != PAIRS_NONE && lowest != PAIRS_UNBOUNDED) {
 			int64_t at = -opened_ns(-v->enter_ns, v->enter_growth_ps, v->now_growth_ps);
 
-			if (at - lowest > last_enter) {
-				last_enter = at - lowest;
+			if (pairs_plus(at, -lowest) > last_enter) {
+				last_enter = pairs_plus(at, -lowest);
 				last_most = lowest;
 				last = v;
 			}
 		}
 	}
 	if (first && last && first != last)
-		judge(k, first, last, said(k, first, last), first_most + last_most,
+		judge(k, first, last, said(k, first, last), pairs_plus(first_most, last_most),
 		      probes ? PAIRS_FROM_PROBES : PAIRS_FROM_CALLS,
 		      probes ? 0
 			     : p->bounds[2 * first->node].from |
@@ -262,7 +260,7 @@ static void check_reference(const struct pairs *p, struct look *k, int64_t ref_p
 
 static void take_one(struct bound *d, int64_t v_ns, int64_t sum_ps, uint64_t from)
 {
-	if (v_ns < value(d, sum_ps))
+	if (v_ns < WIDEST_NS && v_ns < value(d, sum_ps))
 		*d = (struct bound){v_ns, sum_ps, from};
 }
 
@@ -278,7 +276,7 @@ static void take_reference(struct pairs *p, const struct look *k, int64_t ref_ps
 		int64_t most = to_reference(p, v->node, false, sum_ps);
 		int64_t lowest = to_reference(p, v->node, true, sum_ps);
 
-		if (most == PAIRS_UNBOUNDED || lowest == PAIRS_UNBOUNDED || most + lowest >= width)
+		if (pairs_plus(most, lowest) >= width)
 			continue;
 		m = v;
 		width = most + lowest;
@@ -297,10 +295,11 @@ static void take_reference(struct pairs *p, const struct look *k, int64_t ref_ps
 		if (v == m || v->node == p->cfg.reference)
 			continue;
 		if (m->exit_ns != PAIRS_NONE && v->enter_ns != PAIRS_NONE)
-			take_one(&p->bounds[2 * v->node], said(k, m, v) + m_most, sum_ps, from);
-		if (v->exit_ns != PAIRS_NONE && m->enter_ns != PAIRS_NONE)
-			take_one(&p->bounds[2 * v->node + 1], said(k, v, m) + m_least, sum_ps,
+			take_one(&p->bounds[2 * v->node], pairs_plus(said(k, m, v), m_most), sum_ps,
 				 from);
+		if (v->exit_ns != PAIRS_NONE && m->enter_ns != PAIRS_NONE)
+			take_one(&p->bounds[2 * v->node + 1], pairs_plus(said(k, v, m), m_least),
+				 sum_ps, from);
 	}
 }
 

@@ -28,11 +28,11 @@ static uint32_t shortest_paths(struct pairs *p)
 			if (ak == PAIRS_UNBOUNDED)
 				continue;
 			for (uint32_t b = 0; b < n; b++) {
-				int64_t kb = *cell(p, k, b);
+				int64_t by = pairs_plus(ak, *cell(p, k, b));
 
-				if (kb == PAIRS_UNBOUNDED || ak + kb >= *cell(p, a, b))
+				if (by >= WIDEST_NS || by >= *cell(p, a, b))
 					continue;
-				*cell(p, a, b) = ak + kb;
+				*cell(p, a, b) = by > -WIDEST_NS ? by : -WIDEST_NS;
 				p->square_from[a * SQUARE + b] = p->square_from[a * SQUARE + k] |
 								 p->square_from[k * SQUARE + b];
 				if (a == b)

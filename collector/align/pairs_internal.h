@@ -121,12 +121,31 @@ struct pairs {
 	int64_t tick_ns; /* the last solved second; PAIRS_NONE */
 };
 
-/* pairs.c */
+/* pairs_node.c */
 int64_t node_base(const struct node *n, int64_t host_ns, int64_t *ret_growth_ps);
 /* By fleet time. */
 int64_t node_base_at(const struct node *n, int64_t t_ns, int64_t *ret_growth_ps);
 void node_mark(struct node *n, int64_t t_ns, double c, double sd);
 struct mark node_correction(const struct node *n, int64_t t_ns);
+
+/* Bounds wider than this are none, so that a few of them may be added. */
+#define WIDEST_NS (INT64_C(1) << 61)
+
+static inline int64_t pairs_plus(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (a == PAIRS_UNBOUNDED || b == PAIRS_UNBOUNDED)
+		return PAIRS_UNBOUNDED;
+	if (__builtin_add_overflow(a, b, &sum))
+		return a > 0 ? PAIRS_UNBOUNDED : -PAIRS_UNBOUNDED;
+	return sum;
+}
+
+static inline bool pairs_is_sane(int64_t ns)
+{
+	return ns > -PAIRS_MAX_NS && ns < PAIRS_MAX_NS;
+}
 
 static inline int64_t opened_ns(int64_t v_ns, int64_t from_ps, int64_t to_ps)
 {

@@ -307,12 +307,12 @@ static int table(uint64_t first, uint32_t n_seeds)
 	ROW("8 ranks, ring 0.5 us a step, 10/s", 1, 0, 0, c->rate_hz = 10, c->exit_bias_us = 0,
 	    c->ring_us = 0.5);
 	ROW("8 ranks, rank 1 last in 80 %, 2/s", 1, 0.6, 2.0, c->rate_hz = 2, c->straggler = 0.8);
-	ROW("64 ranks, 25 us, 2/s", 4, 0.6, 2.0, c->n_ranks = 64, c->comm_us = 25, c->rate_hz = 2);
+	ROW("64 ranks, 25 us, 2/s", 8, 0.6, 2.0, c->n_ranks = 64, c->comm_us = 25, c->rate_hz = 2);
 	ROW("8 ranks, broadcasts, 10/s", 1, 0, 0, c->rate_hz = 10, c->broadcast = true);
 	ROW("8 ranks, bursts of 3, 3/s", 1, 0.6, 2.0, c->rate_hz = 3, c->burst = 3);
 	ROW("2 groups of 4 and a pair, 6/s", 1, 0, 0, c->rate_hz = 6);
 	rows[n - 1].shape = TWO_AND_A_BRIDGE;
-	ROW("100 ranks, 25 us, 2/s", 4, 0, 0, c->n_ranks = 100, c->comm_us = 25, c->rate_hz = 2);
+	ROW("100 ranks, 25 us, 2/s", 8, 0, 0, c->n_ranks = 100, c->comm_us = 25, c->rate_hz = 2);
 #undef ROW
 	printf("%-36s %14s %14s %14s %14s %7s %16s %9s  %s\n", "", "probes", "bounds' middle",
 	       "at once", "16 s later", "width", "hard misses", "soft out", "impossible, %");
