@@ -110,8 +110,8 @@ static double mean_of(const struct exits *x, uint32_t n_members, double limit, d
 	if (n < 2)
 		return NAN;
 	sum /= weight;
-	/* Two deviations of the estimate more than noise alone would give. */
-	excess = squares - n * sum * sum - own * (1 + 2 * sqrt(2.0 / (n - 1)));
+	/* Three deviations of the estimate more than noise alone would give. */
+	excess = squares - n * sum * sum - own * (1 + 3 * sqrt(2.0 / (n - 1)));
 	*spread = ((excess > 0 ? excess : 0) + N_PRIOR * prior * prior) / (n - 1 + N_PRIOR);
 	return centre + sum;
 }
