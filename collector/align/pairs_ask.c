@@ -12,7 +12,7 @@ int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns, struc
 {
 	const struct node *a, *b;
 	struct mark ca, cb;
-	int64_t growth_ps, base_ns, most;
+	int64_t growth_ps, base_ns, most, least;
 	double e, sd;
 
 	if (i >= p->n_nodes || j >= p->n_nodes || t_ns <= -PAIRS_MAX_NS || t_ns >= PAIRS_MAX_NS)
@@ -24,10 +24,16 @@ int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns, struc
 	a = &p->nodes[i];
 	b = &p->nodes[j];
 	base_ns = node_base_at(b, t_ns, &growth_ps) - node_base_at(a, t_ns, &growth_ps);
+	most = bounds_get(p, j, i, t_ns);
+	least = bounds_get(p, i, j, t_ns);
+	if (pairs_plus(most, least) < 0) {
+		/* Probes have just contradicted collectives; who, the next second says. */
+		most = bounds_probe(p, j, i, t_ns);
+		least = bounds_probe(p, i, j, t_ns);
+	}
 	/* Two bases are rounded down each. */
-	ret->hi_ns = pairs_plus(base_ns + 1, bounds_get(p, j, i, t_ns));
-	most = bounds_get(p, i, j, t_ns);
-	ret->lo_ns = most == PAIRS_UNBOUNDED ? -PAIRS_UNBOUNDED : pairs_plus(base_ns - 1, -most);
+	ret->hi_ns = pairs_plus(base_ns + 1, most);
+	ret->lo_ns = least == PAIRS_UNBOUNDED ? -PAIRS_UNBOUNDED : pairs_plus(base_ns - 1, -least);
 
 	ca = node_correction(a, t_ns);
 	cb = node_correction(b, t_ns);
@@ -50,7 +56,7 @@ int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns, struc
 	}
 	/* Between two nodes' own bounds the middle errs by the difference of two least
 	 * latencies at most, and between the probes' by their asymmetry. */
-	most = bounds_probe_width(p, i, j, t_ns);
+	most = pairs_plus(bounds_probe(p, i, j, t_ns), bounds_probe(p, j, i, t_ns));
 	if (ret->basis != PAIRS_BY_EXITS && ret->hi_ns - ret->lo_ns <= most / 2) {
 		ret->basis = PAIRS_BY_BOUNDS;
 		ret->offset_ns = ret->lo_ns + (ret->hi_ns - ret->lo_ns) / 2;

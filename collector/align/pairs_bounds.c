@@ -116,13 +116,10 @@ int64_t bounds_get(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns)
 		     pairs_plus(probe_most(&p->nodes[a], a_ps), probe_least(&p->nodes[b], b_ps)));
 }
 
-int64_t bounds_probe_width(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns)
+int64_t bounds_probe(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns)
 {
-	int64_t a_ps = growth_at(p, a, t_ns), b_ps = growth_at(p, b, t_ns);
-
-	return pairs_plus(
-		pairs_plus(probe_most(&p->nodes[a], a_ps), probe_least(&p->nodes[a], a_ps)),
-		pairs_plus(probe_most(&p->nodes[b], b_ps), probe_least(&p->nodes[b], b_ps)));
+	return pairs_plus(probe_most(&p->nodes[a], growth_at(p, a, t_ns)),
+			  probe_least(&p->nodes[b], growth_at(p, b, t_ns)));
 }
 
 /* ---- one call ---- */

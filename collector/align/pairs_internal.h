@@ -159,8 +159,8 @@ void bounds_forget_all(struct pairs *p);
 int bounds_grow_nodes(struct pairs *p); /* after a node was added */
 /* The least proven upper bound of e_a - e_b. */
 int64_t bounds_get(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns);
-/* How far apart the probes alone leave the bounds of a pair. */
-int64_t bounds_probe_width(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns);
+/* What the probes alone say of it. */
+int64_t bounds_probe(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns);
 /* Check one call, then take its bounds unless mute. v: by node, givers' enters
  * and takers' exits. Returns PAIRS_OK or PAIRS_VIOLATION; ret_from: who built
  * what it contradicts. */

@@ -1,6 +1,7 @@
 /* What collectives prove about two clocks, one proof at a time. The accuracy on
  * whole jobs is sim_pairs' claim. */
 #include "../../collector/align/pairs.h"
+#include "../sim/colls.h"
 #include "unit.h"
 
 #include <math.h>
@@ -385,6 +386,130 @@ static void many_nodes_are_bounded_through_the_reference(void **state)
 	pairs_free(p);
 }
 
+static int64_t hostile(uint64_t *rng)
+{
+	static const int64_t worst[] = {
+		INT64_MIN,	  INT64_MIN + 1, -PAIRS_MAX_NS, -1,	  0, 1,
+		PAIRS_MAX_NS - 1, PAIRS_MAX_NS,	 INT64_MAX - 1, INT64_MAX};
+
+	switch (unit_rand(rng) % 4) {
+	case 0:
+		return worst[unit_rand(rng) % (sizeof worst / sizeof *worst)];
+	case 1:
+		return (int64_t)unit_rand(rng);
+	case 2:
+		return (int64_t)(unit_rand(rng) >> (1 + unit_rand(rng) % 62));
+	default:
+		return T0 + (int64_t)(unit_rand(rng) % 10) * SECOND / 3;
+	}
+}
+
+static void hostile_numbers_never_turn_a_bound_around(void **state)
+{
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		uint32_t n = seed % 3 ? 4 : 70, nodes[70];
+		uint64_t rng = seed;
+		struct pairs *p;
+		uint32_t g;
+
+		assert_int_equal(pairs_new(&p, &pairs_defaults), 0);
+		for (uint32_t i = 0; i < n; i++)
+			nodes[i] = (uint32_t)pairs_node(p);
+		g = group(p, n, nodes);
+		for (int k = 0; k < 400; k++) {
+			uint32_t i = (uint32_t)(unit_rand(&rng) % n),
+				 j = (uint32_t)(unit_rand(&rng) % n);
+			struct pairs_probe probe = {hostile(&rng),
+						    hostile(&rng),
+						    hostile(&rng),
+						    hostile(&rng),
+						    hostile(&rng),
+						    (double)hostile(&rng) * 1e-22,
+						    (double)hostile(&rng) * 1e-22};
+			int64_t in[70], out[70];
+			struct pairs_call c = {.group = g,
+					       .seq = unit_rand(&rng),
+					       .need = k % 4,
+					       .root = i,
+					       .together = k % 3 > 0,
+					       .enter_ns = in,
+					       .exit_ns = out};
+			struct pairs_answer a;
+
+			pairs_probe(p, i, &probe);
+			for (uint32_t m = 0; m < n; m++) {
+				in[m] = hostile(&rng);
+				out[m] = unit_rand(&rng) % 3 ? hostile(&rng) : in[m];
+				if (out[m] < in[m])
+					out[m] = PAIRS_NONE;
+				if (!(in[m] > -PAIRS_MAX_NS && in[m] < PAIRS_MAX_NS))
+					in[m] = out[m] = PAIRS_NONE;
+				if (out[m] >= PAIRS_MAX_NS)
+					out[m] = PAIRS_NONE;
+			}
+			pairs_call(p, &c, NULL);
+			if (pairs_ask(p, i, j, hostile(&rng), &a) == 0)
+				assert_true(a.lo_ns <= a.hi_ns && a.lo_ns <= a.offset_ns &&
+					    a.offset_ns <= a.hi_ns);
+			if (unit_rand(&rng) % 20 == 0)
+				pairs_step(p, i);
+		}
+		pairs_free(p);
+	}
+}
+
+static uint64_t digest_of_a_run(uint64_t seed)
+{
+	struct colls_config cfg = colls_defaults;
+	uint64_t h = 14695981039346656037u;
+	struct pairs_answer a;
+	struct colls s;
+	struct pairs *p;
+	uint32_t nodes[8];
+
+	cfg.seconds = 80;
+	cfg.rate_hz = 5;
+	cfg.seed = seed;
+	colls_make(&s, &cfg);
+	assert_int_equal(pairs_new(&p, &pairs_defaults), 0);
+	for (uint32_t i = 0; i < 8; i++)
+		nodes[i] = (uint32_t)pairs_node(p);
+	group(p, 8, nodes);
+	for (uint32_t k = 0; k < s.n_calls; k++) {
+		struct pairs_call c = {.need = PAIRS_NEED_ALL,
+				       .together = true,
+				       .enter_ns = &s.enter_host_ns[k * 8],
+				       .exit_ns = &s.exit_host_ns[k * 8]};
+
+		for (uint32_t i = 0; k % 5 == 0 && i < 8; i++) {
+			struct pairs_probe probe;
+
+			colls_probe(&s, i, s.enter_ns[k * 8], &probe);
+			assert_int_equal(pairs_probe(p, i, &probe), 0);
+		}
+		assert_int_equal(pairs_call(p, &c, NULL), 0);
+		for (uint32_t i = 0; i < 8; i++) {
+			assert_int_equal(pairs_ask(p, i, k % 8, s.exit_ns[k * 8], &a), 0);
+			h = (h ^ (uint64_t)a.offset_ns) * 1099511628211u;
+			h = (h ^ (uint64_t)(a.hi_ns - a.lo_ns)) * 1099511628211u;
+			h = (h ^ (uint64_t)a.soft_ns) * 1099511628211u;
+		}
+	}
+	pairs_free(p);
+	colls_fini(&s);
+	return h;
+}
+
+static void the_same_input_gives_the_same_answers(void **state)
+{
+	uint64_t first = digest_of_a_run(3);
+	void *moved = malloc(12345); /* other addresses */
+
+	assert_int_equal(digest_of_a_run(3), first);
+	assert_int_not_equal(digest_of_a_run(4), first);
+	free(moved);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -404,6 +529,8 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(clocks_that_nobody_probed_are_still_bounded_to_each_other),
 		cmocka_unit_test(many_nodes_are_bounded_through_the_reference),
+		cmocka_unit_test(hostile_numbers_never_turn_a_bound_around),
+		cmocka_unit_test(the_same_input_gives_the_same_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
