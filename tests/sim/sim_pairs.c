@@ -67,15 +67,16 @@ struct bed {
 	struct pairs *pairs;
 	uint32_t groups[3], n_groups, first[3], stride[3]; /* ranks first, first + stride … */
 	int64_t theta_probe[MAX_RANKS];
+	uint32_t lost[MAX_RANKS];
 };
 
 /* How the ranks are connected. */
 enum shape { ONE_GROUP, TWO_AND_A_BRIDGE };
 
 /* Which of its numbers a rank gets wrong. */
-enum fault { NO_FAULT, AHEAD_BY_ONE, LOSES_ONE, ONE_IN_FIFTY, N_FAULTS };
-static const char *fault_names[] = {"none", "rank 3 ahead by one", "rank 3 loses one call",
-				    "one call in fifty is another"};
+enum fault { NO_FAULT, AHEAD_BY_ONE, BEHIND_BY_ONE, ONE_IN_FIFTY, SAMPLED, N_FAULTS };
+static const char *fault_names[] = {"none", "rank 3 ahead by one", "rank 3 behind by one",
+				    "one call in fifty is another", "each rank loses 1 %"};
 
 static void probe_all(struct bed *b, int64_t t_ns)
 {
@@ -163,22 +164,34 @@ static void ask_all(struct bed *b, int64_t t_ns, bool hindsight, struct score *s
 		}
 }
 
-/* Call k as the ranks number it. */
+/* The call that rank i makes under number k. */
+static uint32_t numbered(struct bed *b, uint32_t k, uint32_t i, enum fault fault)
+{
+	uint32_t at = k;
+
+	if (k <= b->sim.n_calls / 2)
+		return k;
+	if (fault == SAMPLED) {
+		b->lost[i] += colls_unit(&b->sim.rng) < 0.01;
+		at = k + b->lost[i];
+	} else if (i == 3) {
+		at += fault == AHEAD_BY_ONE;
+		at -= fault == BEHIND_BY_ONE;
+		at += fault == ONE_IN_FIFTY && k % 50 == 7 ? 3 : 0;
+	}
+	return at < b->sim.n_calls ? at : k;
+}
+
 static int tell(struct bed *b, uint32_t k, enum fault fault, struct pairs_proof *proof)
 {
 	const struct colls_config *cfg = &b->sim.cfg;
 	uint32_t g = k % b->n_groups, n = cfg->n_ranks, m = 0;
 	int64_t enter[MAX_RANKS], exit[MAX_RANKS];
-	uint32_t half = b->sim.n_calls / 2;
 
 	for (uint32_t i = b->first[g]; i < n && (b->n_groups == 1 || m < (g == 2 ? 2 : n / 2));
 	     i += b->stride[g], m++) {
-		uint32_t at = k;
+		uint32_t at = numbered(b, k, i, fault);
 
-		if (i == 3 && k >= half && k + 3 < b->sim.n_calls &&
-		    (fault == AHEAD_BY_ONE || (fault == LOSES_ONE && k > half) ||
-		     (fault == ONE_IN_FIFTY && k % 50 == 7)))
-			at = k + (fault == ONE_IN_FIFTY ? 3 : 1);
 		enter[m] = b->sim.enter_host_ns[at * n + i];
 		exit[m] = b->sim.exit_host_ns[at * n + i];
 	}
