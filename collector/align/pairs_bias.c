@@ -2,7 +2,7 @@
  *
  * The exits alone cannot tell such a habit from a clock that is off. But a rank
  * that enters last waits for nobody: how long it then stays is the collective's
- * own duration plus its habit, on one clock. The low quartile of that (congestion
+ * own duration plus its habit, on one clock. The low end of that (congestion
  * only adds) is compared between members, each time against the level of the
  * moment, and believed as far as its noise is smaller than the spread of the
  * habits that are seen.
@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define LOW 0.16  /* of the durations: congestion only adds */
 #define N_LEAST 3 /* durations of a member before they say anything */
 #define N_LEVEL 8
 #define MAX_BLOCKS 16 /* remembered, as weight */
@@ -27,8 +28,20 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts a copy: v[i * stride]. Returns the low quartile. */
-static float quartile(const int32_t *v, uint32_t n, size_t stride, float *ret_sd)
+/* The q-th part of sorted values, between two of them. */
+static float part_of(const int32_t *s, uint32_t n, double q)
+{
+	double at = q * (n + 1) - 1;
+	uint32_t k;
+
+	if (at <= 0)
+		return (float)s[0];
+	k = (uint32_t)at;
+	return k + 1 < n ? (float)(s[k] + (at - k) * (s[k + 1] - s[k])) : (float)s[n - 1];
+}
+
+/* The low end of v[i * stride], and the deviation of that estimate. */
+static float low_end(const int32_t *v, uint32_t n, size_t stride, float *ret_sd)
 {
 	int32_t s[N_OWN] = {0};
 
@@ -38,8 +51,9 @@ static float quartile(const int32_t *v, uint32_t n, size_t stride, float *ret_sd
 	for (uint32_t i = 0; i < n; i++)
 		s[i] = v[i * stride];
 	qsort(s, n, sizeof *s, by_value);
-	*ret_sd = LEAST_SD + (float)(s[n / 2] - s[n / 10]) / sqrtf((float)n);
-	return (float)s[n / 4];
+	/* As if the values lay evenly below twice that part. */
+	*ret_sd += (float)(sqrt((1 - LOW) / LOW / n) / 2 * (part_of(s, n, 2 * LOW) - (double)s[0]));
+	return part_of(s, n, LOW);
 }
 
 void bias_note(struct exits *x, uint32_t member, uint32_t n_members, int64_t own_ns)
@@ -52,14 +66,14 @@ void bias_note(struct exits *x, uint32_t member, uint32_t n_members, int64_t own
 	if (own_ns <= 0 || own_ns > MAX_OWN_NS)
 		return;
 	/* Without this one: nobody is measured against himself. */
-	level = quartile(x->recent, n_level, 1, &x->level_sd);
+	level = low_end(x->recent, n_level, 1, &x->level_sd);
 	x->recent[x->n_recent++ % N_OWN] = (int32_t)own_ns;
 	if (n_level < N_LEVEL)
 		return;
 	x->own[u->n_own % N_OWN * n_members + member] = (int32_t)own_ns - (int32_t)level;
 	if (++u->n_own % N_OWN != 0)
 		return;
-	early = quartile(&x->own[member], N_OWN, n_members, &sd);
+	early = low_end(&x->own[member], N_OWN, n_members, &sd);
 	if (u->n_blocks < MAX_BLOCKS)
 		u->n_blocks++;
 	share = 1.0 / u->n_blocks;
@@ -80,7 +94,7 @@ static bool early_of(const struct exits *x, uint32_t member, uint32_t n_members,
 	}
 	if (u->n_own < N_LEAST)
 		return false;
-	*ret_v = quartile(&x->own[member], u->n_own, n_members, ret_sd);
+	*ret_v = low_end(&x->own[member], u->n_own, n_members, ret_sd);
 	/* The spread of a few is not known from a few. */
 	*ret_sd = fmaxf(*ret_sd, x->level_sd * sqrtf((float)N_OWN / (float)u->n_own));
 	return true;
@@ -126,7 +140,7 @@ void bias_learn(const struct pairs *p, const struct group *g, struct exits *x)
 		return;
 	/* A habit is a part of the algorithm: it cannot be much longer than all of
 	 * it. What is (entries stamped long before the start) says nothing. */
-	level = quartile(x->recent, n_level, 1, &sd);
+	level = low_end(x->recent, n_level, 1, &sd);
 	unknown = prior + p->cfg.exit_skew_share * level;
 	spread = prior * prior;
 	for (int round = 0; round < 3 && !isnan(mean); round++)

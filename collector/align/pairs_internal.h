@@ -78,7 +78,7 @@ struct exits {
 	int32_t *own; /* [N_OWN] */
 	struct usual {
 		uint32_t n_own, n_blocks;
-		float early, early_sd; /* the low quartile, over blocks of N_OWN */
+		float early, early_sd; /* the low end, over blocks of N_OWN */
 		float bias, sd;	       /* of the exit, from it */
 	} * usual;
 
