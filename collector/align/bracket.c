@@ -109,7 +109,7 @@ static double end_of_room(const struct window *w, double inside, double outside)
  * line fits a window, the newer half of it is asked. */
 static void draw_line(struct bracket *b)
 {
-	struct window w = {.b = b, .n = b->n < BRACKET_WINDOW ? b->n : BRACKET_WINDOW};
+	struct window w = { .b = b, .n = b->n < BRACKET_WINDOW ? b->n : BRACKET_WINDOW };
 	double rate, middle, max = b->cfg.max_rate;
 	uint32_t n_upper = 0, n_lower = 0;
 
@@ -195,7 +195,7 @@ static struct bracket_second *second_of(struct bracket *b, int64_t t_ns)
 		return NULL;
 	if (b->n > 0)
 		draw_line(b);
-	b->v[b->next] = (struct bracket_second){.number = number};
+	b->v[b->next] = (struct bracket_second){ .number = number };
 	b->next = (b->next + 1) % BRACKET_N;
 	if (b->n < BRACKET_N)
 		b->n++;
@@ -282,9 +282,9 @@ void bracket_map(const struct bracket *b, int64_t gpu_ns, struct bracket_point *
 	int64_t t_ns;
 	double lo, hi, at;
 
-	*ret = (struct bracket_point){.lo_ns = -BRACKET_UNBOUNDED,
-				      .hi_ns = BRACKET_UNBOUNDED,
-				      .soft_ns = BRACKET_UNBOUNDED};
+	*ret = (struct bracket_point){ .lo_ns = -BRACKET_UNBOUNDED,
+				       .hi_ns = BRACKET_UNBOUNDED,
+				       .soft_ns = BRACKET_UNBOUNDED };
 	if (!b->started || !sane(gpu_ns))
 		return;
 	t_ns = gpu_ns - b->origin_gpu_ns;

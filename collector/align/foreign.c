@@ -66,7 +66,7 @@ static size_t try_reference(const struct foreign_rank *ranks, size_t n_ranks, si
 	for (size_t i = 0; i < n_ranks; i++) {
 		enum foreign_outcome known = ret[i].outcome;
 
-		ret[i] = (struct foreign_clock){.outcome = known};
+		ret[i] = (struct foreign_clock){ .outcome = known };
 		if (known == FOREIGN_BAD_TIMES)
 			continue;
 		if (i == reference) {
@@ -203,11 +203,11 @@ static int refine(const struct foreign_rank *ranks, size_t n_ranks, size_t refer
 		  const struct foreign_config *cfg, struct foreign_clock *clocks)
 {
 	size_t n_calls = ranks[reference].n_calls, n = n_calls > n_ranks ? n_calls : n_ranks;
-	struct refine f = {.ranks = ranks,
-			   .n_ranks = n_ranks,
-			   .n_calls = n_calls,
-			   .clocks = clocks,
-			   .origin_ns = ranks[reference].calls[0].exit_ns};
+	struct refine f = { .ranks = ranks,
+			    .n_ranks = n_ranks,
+			    .n_calls = n_calls,
+			    .clocks = clocks,
+			    .origin_ns = ranks[reference].calls[0].exit_ns };
 	double shortest_ns = shortest_call(ranks, clocks, n_ranks), zero;
 	int r = -ENOMEM;
 
@@ -267,8 +267,9 @@ int64_t foreign_align(const struct foreign_rank *ranks, size_t n_ranks,
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n_ranks; i++)
-		ret[i] = (struct foreign_clock){.outcome = are_sane(&ranks[i]) ? FOREIGN_OK
-									       : FOREIGN_BAD_TIMES};
+		ret[i] = (struct foreign_clock){ .outcome = are_sane(&ranks[i])
+								    ? FOREIGN_OK
+								    : FOREIGN_BAD_TIMES };
 	for (size_t i = 0; i < n_ranks && n_tries < MAX_TRIES && most < n_ranks; i++) {
 		size_t n;
 

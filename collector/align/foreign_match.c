@@ -18,7 +18,7 @@
 
 int scratch_init(struct scratch *s, const struct foreign_rank *ranks, size_t n_ranks)
 {
-	*s = (struct scratch){0};
+	*s = (struct scratch){ 0 };
 	for (size_t i = 0; i < n_ranks; i++)
 		if (ranks[i].n_calls > s->n_alloc && ranks[i].n_calls <= FOREIGN_MAX_CALLS)
 			s->n_alloc = ranks[i].n_calls;
@@ -77,7 +77,7 @@ static struct overlap overlap_of(const struct foreign_rank *ref, const struct fo
 				 ptrdiff_t shift)
 {
 	size_t skip_a = shift < 0 ? (size_t)-shift : 0, skip_b = shift > 0 ? (size_t)shift : 0;
-	struct overlap o = {0};
+	struct overlap o = { 0 };
 
 	if (skip_a >= ref->n_calls || skip_b >= rank->n_calls)
 		return o;

@@ -72,11 +72,11 @@ int64_t pairs_node(struct pairs *p)
 		p->n_nodes_alloc = want;
 	}
 	n = &p->nodes[p->n_nodes];
-	*n = (struct node){.probe_lo_ns = -PAIRS_UNBOUNDED,
-			   .probe_hi_ns = PAIRS_UNBOUNDED,
-			   .probe_sd = INFINITY,
-			   .sd = INFINITY,
-			   .part = p->n_nodes};
+	*n = (struct node){ .probe_lo_ns = -PAIRS_UNBOUNDED,
+			    .probe_hi_ns = PAIRS_UNBOUNDED,
+			    .probe_sd = INFINITY,
+			    .sd = INFINITY,
+			    .part = p->n_nodes };
 	p->place[p->n_nodes] = 0;
 	p->n_nodes++;
 	r = bounds_grow_nodes(p);
@@ -163,7 +163,7 @@ int64_t pairs_group(struct pairs *p, const uint32_t *nodes, uint32_t n_members)
 	if (r < 0)
 		return r;
 	g = &p->groups[p->n_groups];
-	*g = (struct group){.n_members = n_members};
+	*g = (struct group){ .n_members = n_members };
 	g->nodes = malloc(n_members * sizeof *g->nodes);
 	if (!g->nodes)
 		return -ENOMEM;
@@ -200,8 +200,9 @@ static int read_visits(struct pairs *p, const struct group *g, const struct pair
 		int64_t in = c->enter_ns[i], out = c->exit_ns[i];
 		struct visit *v = &p->visits[i];
 
-		*v = (struct visit){
-			.enter_ns = PAIRS_NONE, .exit_ns = PAIRS_NONE, .node = g->nodes[i]};
+		*v = (struct visit){ .enter_ns = PAIRS_NONE,
+				     .exit_ns = PAIRS_NONE,
+				     .node = g->nodes[i] };
 		if (in != PAIRS_NONE)
 			v->enter_ns = in + node_base(n, in, &v->enter_growth_ps);
 		if (in != PAIRS_NONE && !pairs_is_sane(v->enter_ns))
@@ -231,8 +232,9 @@ static uint32_t merge_nodes(struct pairs *p, const struct group *g, const struct
 		if (!give && !take)
 			continue;
 		if (p->place[v->node] == 0) {
-			p->merged[n++] = (struct visit){
-				.enter_ns = PAIRS_NONE, .exit_ns = PAIRS_NONE, .node = v->node};
+			p->merged[n++] = (struct visit){ .enter_ns = PAIRS_NONE,
+							 .exit_ns = PAIRS_NONE,
+							 .node = v->node };
 			p->place[v->node] = n;
 		}
 		m = &p->merged[p->place[v->node] - 1];

@@ -18,7 +18,7 @@ int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns, struc
 	if (i >= p->n_nodes || j >= p->n_nodes || t_ns <= -PAIRS_MAX_NS || t_ns >= PAIRS_MAX_NS)
 		return PAIRS_REFUSED;
 	if (i == j) {
-		*ret = (struct pairs_answer){.basis = PAIRS_BY_PROBES};
+		*ret = (struct pairs_answer){ .basis = PAIRS_BY_PROBES };
 		return 0;
 	}
 	a = &p->nodes[i];

@@ -43,7 +43,7 @@ static float part_of(const int32_t *s, uint32_t n, double q)
 /* The low end of v[i * stride], and the deviation of that estimate. */
 static float low_end(const int32_t *v, uint32_t n, size_t stride, float *ret_sd)
 {
-	int32_t s[N_OWN] = {0};
+	int32_t s[N_OWN] = { 0 };
 
 	*ret_sd = LEAST_SD;
 	if (n == 0)

@@ -14,7 +14,7 @@
 
 #define SQUARE PAIRS_MAX_CLOSED
 
-static const struct bound unbounded = {PAIRS_UNBOUNDED, 0, 0};
+static const struct bound unbounded = { PAIRS_UNBOUNDED, 0, 0 };
 
 void bounds_forget_all(struct pairs *p)
 {
@@ -207,8 +207,8 @@ static void take_pairs(struct pairs *p, const struct look *k)
 				continue;
 			said_ns = said(k, a, b);
 			if (said_ns < WIDEST_NS && said_ns < value(d, sum_ps))
-				*d = (struct bound){said_ns, sum_ps,
-						    UINT64_C(1) << (k->c->group % 64)};
+				*d = (struct bound){ said_ns, sum_ps,
+						     UINT64_C(1) << (k->c->group % 64) };
 		}
 }
 
@@ -258,7 +258,7 @@ static void check_reference(const struct pairs *p, struct look *k, int64_t ref_p
 static void take_one(struct bound *d, int64_t v_ns, int64_t sum_ps, uint64_t from)
 {
 	if (v_ns < WIDEST_NS && v_ns < value(d, sum_ps))
-		*d = (struct bound){v_ns, sum_ps, from};
+		*d = (struct bound){ v_ns, sum_ps, from };
 }
 
 static void take_reference(struct pairs *p, const struct look *k, int64_t ref_ps)
@@ -303,12 +303,12 @@ static void take_reference(struct pairs *p, const struct look *k, int64_t ref_ps
 int bounds_call(struct pairs *p, const struct pairs_call *c, struct visit *v, uint32_t n,
 		int64_t t_ns, bool mute, struct pairs_proof *proof, uint64_t *ret_from)
 {
-	struct look k = {.c = c,
-			 .v = v,
-			 .n = n,
-			 .t_ns = t_ns,
-			 .proof = proof,
-			 .slack_ns = 2 * p->cfg.stamp_ns - p->cfg.least_latency_ns};
+	struct look k = { .c = c,
+			  .v = v,
+			  .n = n,
+			  .t_ns = t_ns,
+			  .proof = proof,
+			  .slack_ns = 2 * p->cfg.stamp_ns - p->cfg.least_latency_ns };
 	int64_t ref_ps = p->closed ? 0 : growth_at(p, p->cfg.reference, t_ns);
 
 	for (uint32_t i = 0; i < n; i++)

@@ -80,7 +80,7 @@ bool bounds_close(struct pairs *p, int64_t t_ns, struct pairs_proof *proof, uint
 			if (from && a != b &&
 			    (d->v_ns == PAIRS_UNBOUNDED ||
 			     *cell(p, a, b) < opened_ns(d->v_ns, d->growth_ps, sum_ps)))
-				*d = (struct bound){*cell(p, a, b), sum_ps, from};
+				*d = (struct bound){ *cell(p, a, b), sum_ps, from };
 		}
 	return true;
 }

@@ -61,7 +61,7 @@ void exits_free(struct exits *x)
 	free(x->usual);
 	free(x->f);
 	free(x->w);
-	*x = (struct exits){0};
+	*x = (struct exits){ 0 };
 }
 
 struct exits *exits_find(const struct group *g, uint32_t kind, uint64_t bytes)

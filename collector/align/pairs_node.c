@@ -19,7 +19,7 @@ static const struct knot *knot_before(const struct node *n, int64_t host_ns)
 static struct knot knot_at(const struct node *n, int64_t host_ns)
 {
 	const struct knot *k = knot_before(n, host_ns);
-	struct knot at = {.host_ns = host_ns};
+	struct knot at = { .host_ns = host_ns };
 	double dt, moved;
 
 	if (!k)
@@ -79,7 +79,7 @@ int pairs_probe(struct pairs *p, uint32_t node, const struct pairs_probe *k)
 	n = &p->nodes[node];
 	if (n->n_knots > 0 && k->host_ns < n->knots[(n->n_knots - 1) % N_KNOTS].host_ns)
 		return PAIRS_REFUSED;
-	at = n->n_knots ? knot_at(n, k->host_ns) : (struct knot){.host_ns = k->host_ns};
+	at = n->n_knots ? knot_at(n, k->host_ns) : (struct knot){ .host_ns = k->host_ns };
 	if (!n->told) {
 		/* Growth goes on over a step: older bounds of others stay what they are. */
 		at.base_ns = k->offset_ns;
@@ -111,7 +111,7 @@ int pairs_probe(struct pairs *p, uint32_t node, const struct pairs_probe *k)
 void node_mark(struct node *n, int64_t t_ns, double c, double sd)
 {
 	uint64_t oldest = n->n_marks > N_MARKS ? n->n_marks - N_MARKS : 0;
-	struct mark m = {.t_ns = t_ns, .sd = (float)sd, .c = c};
+	struct mark m = { .t_ns = t_ns, .sd = (float)sd, .c = c };
 
 	for (uint64_t k = n->n_marks; k-- > oldest && n->marks[k % N_MARKS].t_ns >= t_ns;)
 		if (n->marks[k % N_MARKS].t_ns == t_ns) {
@@ -126,7 +126,7 @@ void node_mark(struct node *n, int64_t t_ns, double c, double sd)
 struct mark node_correction(const struct node *n, int64_t t_ns)
 {
 	uint64_t oldest = n->n_marks > N_MARKS ? n->n_marks - N_MARKS : 0;
-	struct mark at = {.t_ns = t_ns, .sd = INFINITY, .c = n->probe_e};
+	struct mark at = { .t_ns = t_ns, .sd = INFINITY, .c = n->probe_e };
 	const struct mark *a, *b;
 	double part;
 

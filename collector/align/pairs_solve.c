@@ -144,7 +144,7 @@ static void solve_at(struct pairs *p, int64_t t_ns, bool newest)
 
 void solve(struct pairs *p, int64_t second_ns)
 {
-	static const int lags[] = {15, 8, 4};
+	static const int lags[] = { 15, 8, 4 };
 
 	for (size_t i = 0; i < sizeof lags / sizeof *lags; i++)
 		solve_at(p, second_ns - lags[i] * TICK_NS, false);

@@ -55,23 +55,23 @@ static void whole(uint32_t n_nodes, uint32_t per_group, int rate_hz)
 
 		for (uint32_t i = 0; k % rate_hz == 0 && i < n_nodes; i++)
 			pairs_probe(p, i,
-				    &(struct pairs_probe){.host_ns = t,
-							  .lo_ns = -50000,
-							  .hi_ns = 50000,
-							  .soft_ns = 10000,
-							  .rate_bound = 1e-6});
+				    &(struct pairs_probe){ .host_ns = t,
+							   .lo_ns = -50000,
+							   .hi_ns = 50000,
+							   .soft_ns = 10000,
+							   .rate_bound = 1e-6 });
 		for (uint32_t g = 0; g < n_groups; g++) {
 			for (uint32_t i = 0; i < per_group; i++) {
 				in[i] = t + (i * 7919 + k * 104729) % 100000;
 				out[i] = t + 120000 + (i * 31 + k * 17) % 1000;
 			}
 			if (pairs_call(p,
-				       &(struct pairs_call){.group = groups[g],
-							    .kind = 1,
-							    .need = PAIRS_NEED_ALL,
-							    .together = true,
-							    .enter_ns = in,
-							    .exit_ns = out},
+				       &(struct pairs_call){ .group = groups[g],
+							     .kind = 1,
+							     .need = PAIRS_NEED_ALL,
+							     .together = true,
+							     .enter_ns = in,
+							     .exit_ns = out },
 				       NULL) != 0)
 				abort();
 			n_calls++;

@@ -160,7 +160,7 @@ void colls_make(struct colls *s, const struct colls_config *cfg)
 {
 	size_t n_stamps;
 
-	*s = (struct colls){.cfg = *cfg, .rng = {cfg->seed}};
+	*s = (struct colls){ .cfg = *cfg, .rng = { cfg->seed } };
 	s->clocks = calloc(cfg->n_ranks, sizeof *s->clocks);
 	s->bias_ns = calloc(cfg->n_ranks, sizeof *s->bias_ns);
 	s->n_calls = (uint32_t)((cfg->seconds - 20) * cfg->rate_hz);

@@ -141,16 +141,16 @@ static void play(const struct job *j, uint64_t seed, struct score *score)
 }
 
 static const struct job jobs[] = {
-	{"32 ns timer, idle queue", 32, 200, 3, 1, 0.3, 2000, 0.3, 1000},
-	{"1 us timer, idle queue", 1000, 200, 3, 1, 0.3, 2000, 0.3, 1000},
-	{"32 ns, 1 in 100 launches idle", 32, 200, 3, 1, 0.99, 3000, 0.3, 1000},
-	{"32 ns, 1 in 100 ends seen at once", 32, 200, 3, 1, 0.3, 2000, 0.99, 20000},
-	{"32 ns, 2 kernels a second", 32, 2, 3, 1, 0.5, 2000, 0.5, 1000},
-	{"32 ns, slow launches (15 us)", 32, 200, 15, 1, 0.3, 2000, 0.3, 1000},
-	{"32 ns, no end seen for a minute", 32, 200, 3, 1, 0.3, 2000, 0.3, 1000, 0, 0, 100, 160},
-	{"32 ns, timer reset by -3 s", 32, 200, 3, 1, 0.3, 2000, 0.3, 1000, 0, -3000000000},
-	{"32 ns, timer set by 1 ms", 32, 200, 3, 1, 0.3, 2000, 0.3, 1000, 0, 1000000},
-	{"1 us, 1 in 5000 takes another launch", 1000, 200, 3, 1, 0.3, 2000, 0.3, 1000, 2e-4},
+	{ "32 ns timer, idle queue", 32, 200, 3, 1, 0.3, 2000, 0.3, 1000 },
+	{ "1 us timer, idle queue", 1000, 200, 3, 1, 0.3, 2000, 0.3, 1000 },
+	{ "32 ns, 1 in 100 launches idle", 32, 200, 3, 1, 0.99, 3000, 0.3, 1000 },
+	{ "32 ns, 1 in 100 ends seen at once", 32, 200, 3, 1, 0.3, 2000, 0.99, 20000 },
+	{ "32 ns, 2 kernels a second", 32, 2, 3, 1, 0.5, 2000, 0.5, 1000 },
+	{ "32 ns, slow launches (15 us)", 32, 200, 15, 1, 0.3, 2000, 0.3, 1000 },
+	{ "32 ns, no end seen for a minute", 32, 200, 3, 1, 0.3, 2000, 0.3, 1000, 0, 0, 100, 160 },
+	{ "32 ns, timer reset by -3 s", 32, 200, 3, 1, 0.3, 2000, 0.3, 1000, 0, -3000000000 },
+	{ "32 ns, timer set by 1 ms", 32, 200, 3, 1, 0.3, 2000, 0.3, 1000, 0, 1000000 },
+	{ "1 us, 1 in 5000 takes another launch", 1000, 200, 3, 1, 0.3, 2000, 0.3, 1000, 2e-4 },
 };
 
 int main(int argc, char **argv)
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
 	printf("%-38s %14s %14s %16s %18s %9s %8s %9s\n", "", "at once", "20 s later", "width",
 	       "misses", "restarts", "refused", "undecided");
 	for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
-		struct score s = {0};
+		struct score s = { 0 };
 		uint64_t expected = jobs[i].reset_ns ? n_seeds : 0;
 
 		for (int w = 0; w < 2; w++)

@@ -6,8 +6,8 @@
  * proven, of the answer at once and of the answer 16 s later; every second, every
  * pair. Exit 1 when an interval that claims to be hard misses the truth, when a
  * small collective's target is not met, or when a wrong match goes unnoticed.
- * Seeds 1..400, 20000..20021 and 40000..40021 were looked at while the method was chosen; the default starts
- * at 60000.
+ * Seeds 1..400, 20000..20021 and 40000..40021 were looked at while the method was chosen; the
+ * default starts at 60000.
  */
 #include "../../collector/align/repair.h"
 #include "colls.h"
@@ -75,8 +75,8 @@ enum shape { ONE_GROUP, TWO_AND_A_BRIDGE };
 
 /* Which of its numbers a rank gets wrong. */
 enum fault { NO_FAULT, AHEAD_BY_ONE, BEHIND_BY_ONE, ONE_IN_FIFTY, SAMPLED, N_FAULTS };
-static const char *fault_names[] = {"none", "rank 3 ahead by one", "rank 3 behind by one",
-				    "one call in fifty is another", "each rank loses 1 %"};
+static const char *fault_names[] = { "none", "rank 3 ahead by one", "rank 3 behind by one",
+				     "one call in fifty is another", "each rank loses 1 %" };
 
 static void probe_all(struct bed *b, int64_t t_ns)
 {
@@ -109,7 +109,7 @@ static void start(struct bed *b, const struct colls_config *cfg, enum shape shap
 {
 	uint32_t n = cfg->n_ranks;
 
-	*b = (struct bed){0};
+	*b = (struct bed){ 0 };
 	colls_make(&b->sim, cfg);
 	if (pairs_new(&b->pairs, &pairs_defaults) < 0)
 		abort();
@@ -197,15 +197,15 @@ static int tell(struct bed *b, uint32_t k, enum fault fault, struct pairs_proof 
 	}
 	return pairs_call(
 		b->pairs,
-		&(struct pairs_call){.group = b->groups[g],
-				     .seq = k,
-				     .kind = 1,
-				     .bytes = 64,
-				     .need = cfg->broadcast ? PAIRS_NEED_ROOT : PAIRS_NEED_ALL,
-				     .root = k % n,
-				     .together = !cfg->broadcast,
-				     .enter_ns = enter,
-				     .exit_ns = exit},
+		&(struct pairs_call){ .group = b->groups[g],
+				      .seq = k,
+				      .kind = 1,
+				      .bytes = 64,
+				      .need = cfg->broadcast ? PAIRS_NEED_ROOT : PAIRS_NEED_ALL,
+				      .root = k % n,
+				      .together = !cfg->broadcast,
+				      .enter_ns = enter,
+				      .exit_ns = exit },
 		proof);
 }
 
@@ -307,7 +307,7 @@ static int table(uint64_t first, uint32_t n_seeds)
 
 #define ROW(text, few_, m, p, ...)                                                                 \
 	do {                                                                                       \
-		rows[n] = (struct row){text, colls_defaults, m, p, few_};                          \
+		rows[n] = (struct row){ text, colls_defaults, m, p, few_ };                        \
 		struct colls_config *c = &rows[n++].cfg;                                           \
 		__VA_ARGS__;                                                                       \
 	} while (0)
@@ -330,7 +330,7 @@ static int table(uint64_t first, uint32_t n_seeds)
 	printf("%-36s %14s %14s %14s %14s %7s %16s %9s  %s\n", "", "probes", "bounds' middle",
 	       "at once", "16 s later", "width", "hard misses", "soft out", "impossible, %");
 	for (size_t i = 0; i < n; i++) {
-		struct score s = {0};
+		struct score s = { 0 };
 
 		for (uint32_t k = 0; k < n_seeds; k += rows[i].few) {
 			rows[i].cfg.seed = first + k;
@@ -370,9 +370,9 @@ static int faults(uint64_t first, uint32_t n_seeds)
 	       "hard misses");
 	for (int kind = 0; kind < 3; kind++)
 		for (int f = AHEAD_BY_ONE; f < N_FAULTS; f++) {
-			static const char *kinds[] = {"10/s", "1/s", "bursts of 3"};
+			static const char *kinds[] = { "10/s", "1/s", "bursts of 3" };
 			uint32_t n_noticed = 0, worst = 0;
-			struct score s = {0};
+			struct score s = { 0 };
 
 			for (uint32_t i = 0; i < n_seeds; i++) {
 				struct colls_config cfg = colls_defaults;

@@ -38,7 +38,7 @@ static int64_t local(const struct job *j, size_t rank, int64_t true_ns)
 
 static void make(struct job *j)
 {
-	int64_t t = T0, busy[N_RANKS] = {0};
+	int64_t t = T0, busy[N_RANKS] = { 0 };
 
 	for (size_t i = 0; i < j->n_calls; i++) {
 		int64_t enter[N_RANKS], last = 0;
@@ -61,7 +61,7 @@ static void make(struct job *j)
 		}
 	}
 	for (size_t r = 0; r < N_RANKS; r++)
-		j->ranks[r] = (struct foreign_rank){j->calls[r], j->n_calls};
+		j->ranks[r] = (struct foreign_rank){ j->calls[r], j->n_calls };
 }
 
 static void offsets(struct job *j, int64_t most_ns, double most_rate)

@@ -17,11 +17,11 @@ static struct pairs *make(uint32_t n_nodes, double rate_bound)
 
 	assert_int_equal(pairs_new(&p, &pairs_defaults), 0);
 	for (uint32_t i = 0; i < n_nodes; i++) {
-		struct pairs_probe k = {.host_ns = T0,
-					.lo_ns = -WIDE,
-					.hi_ns = WIDE,
-					.soft_ns = WIDE / 5,
-					.rate_bound = rate_bound};
+		struct pairs_probe k = { .host_ns = T0,
+					 .lo_ns = -WIDE,
+					 .hi_ns = WIDE,
+					 .soft_ns = WIDE / 5,
+					 .rate_bound = rate_bound };
 
 		assert_int_equal(pairs_node(p), i);
 		assert_int_equal(pairs_probe(p, i, &k), 0);
@@ -50,7 +50,7 @@ static int call(struct pairs *p, uint32_t g, enum pairs_need need, uint32_t n, c
 	return pairs_call(
 		p,
 		&(struct pairs_call){
-			.group = g, .seq = 7, .need = need, .enter_ns = in, .exit_ns = out},
+			.group = g, .seq = 7, .need = need, .enter_ns = in, .exit_ns = out },
 		proof);
 }
 
@@ -62,8 +62,8 @@ static struct pairs_answer ask(const struct pairs *p, uint32_t i, uint32_t j, in
 	return a;
 }
 
-static const uint32_t both[] = {0, 1};
-static const int64_t in_1[] = {100, 150}, out_1[] = {200, 260};
+static const uint32_t both[] = { 0, 1 };
+static const int64_t in_1[] = { 100, 150 }, out_1[] = { 200, 260 };
 
 static void no_exit_before_the_last_entry_bounds_both(void **state)
 {
@@ -130,9 +130,10 @@ static void empty_pieces_prove_nothing(void **state)
 static void members_that_were_not_seen_prove_nothing(void **state)
 {
 	struct pairs *p = make(2, 0);
-	int64_t in[] = {PAIRS_NONE, T0 + 150}, out[] = {T0 + 200, PAIRS_NONE};
+	int64_t in[] = { PAIRS_NONE, T0 + 150 }, out[] = { T0 + 200, PAIRS_NONE };
 	struct pairs_call c = {
-		.group = group(p, 2, both), .need = PAIRS_NEED_ALL, .enter_ns = in, .exit_ns = out};
+		.group = group(p, 2, both), .need = PAIRS_NEED_ALL, .enter_ns = in, .exit_ns = out
+	};
 
 	assert_int_equal(pairs_call(p, &c, NULL), 0);
 	assert_in_range(ask(p, 0, 1, 300).hi_ns, 50, 52);
@@ -142,9 +143,9 @@ static void members_that_were_not_seen_prove_nothing(void **state)
 
 static void bounds_add_up_over_a_shared_node(void **state)
 {
-	static const uint32_t first[] = {0, 1}, second[] = {1, 2};
-	static const int64_t tick_in[] = {2 * SECOND, 2 * SECOND};
-	static const int64_t tick_out[] = {2 * SECOND + 5000, 2 * SECOND + 5000};
+	static const uint32_t first[] = { 0, 1 }, second[] = { 1, 2 };
+	static const int64_t tick_in[] = { 2 * SECOND, 2 * SECOND };
+	static const int64_t tick_out[] = { 2 * SECOND + 5000, 2 * SECOND + 5000 };
 	struct pairs *p = make(3, 0);
 	uint32_t g = group(p, 2, first), h = group(p, 2, second);
 
@@ -159,7 +160,7 @@ static void bounds_add_up_over_a_shared_node(void **state)
 static void a_call_against_the_probes_is_a_proof_and_not_believed(void **state)
 {
 	/* 1 enters 5 ms after 0 left; the clocks are within 2 ms of each other. */
-	static const int64_t in[] = {100, 5000200}, out[] = {200, 5000300};
+	static const int64_t in[] = { 100, 5000200 }, out[] = { 200, 5000300 };
 	struct pairs *p = make(2, 0);
 	struct pairs_proof proof;
 	uint32_t g = group(p, 2, both);
@@ -185,8 +186,8 @@ static void a_call_against_the_probes_is_a_proof_and_not_believed(void **state)
 
 static void one_clock_alone_can_prove_a_wrong_match(void **state)
 {
-	static const uint32_t same[] = {0, 0};
-	static const int64_t in[] = {100, 300}, out[] = {200, 400};
+	static const uint32_t same[] = { 0, 0 };
+	static const int64_t in[] = { 100, 300 }, out[] = { 200, 400 };
 	struct pairs *p = make(1, 0);
 	struct pairs_proof proof;
 
@@ -200,7 +201,7 @@ static void one_clock_alone_can_prove_a_wrong_match(void **state)
 static void two_communicators_that_disagree_are_both_doubted(void **state)
 {
 	/* The second says that 1 is 10 us behind; the first that it is not. */
-	static const int64_t in[] = {100, 10150}, out[] = {200, 10260};
+	static const int64_t in[] = { 100, 10150 }, out[] = { 200, 10260 };
 	struct pairs *p = make(2, 0);
 	struct pairs_proof proof;
 	uint32_t g = group(p, 2, both), h = group(p, 2, both);
@@ -214,11 +215,11 @@ static void two_communicators_that_disagree_are_both_doubted(void **state)
 
 static void one_against_two_others_is_the_wrong_one(void **state)
 {
-	static const uint32_t a[] = {0, 1}, b[] = {1, 2}, c[] = {0, 2};
-	static const int64_t tick_in[] = {2 * SECOND, 2 * SECOND};
-	static const int64_t tick_out[] = {2 * SECOND + 5000, 2 * SECOND + 5000};
-	static const int64_t in[] = {2 * SECOND, 2 * SECOND + 20000};
-	static const int64_t out[] = {2 * SECOND + 100, 2 * SECOND + 20100};
+	static const uint32_t a[] = { 0, 1 }, b[] = { 1, 2 }, c[] = { 0, 2 };
+	static const int64_t tick_in[] = { 2 * SECOND, 2 * SECOND };
+	static const int64_t tick_out[] = { 2 * SECOND + 5000, 2 * SECOND + 5000 };
+	static const int64_t in[] = { 2 * SECOND, 2 * SECOND + 20000 };
+	static const int64_t out[] = { 2 * SECOND + 100, 2 * SECOND + 20100 };
 	struct pairs *p = make(3, 0);
 	uint32_t g = group(p, 2, a), h = group(p, 2, b), k = group(p, 2, c);
 
@@ -235,11 +236,11 @@ static void a_circle_of_calls_that_contradict_is_found(void **state)
 {
 	/* Each says that its second is 1 us behind its first, all around: no two
 	 * of them are wrong alone. */
-	static const uint32_t a[] = {0, 1}, b[] = {1, 2}, c[] = {2, 0};
-	static const int64_t in[] = {1000, 2000}, out[] = {1000, 2500};
-	static const int64_t tick_in[] = {2 * SECOND}, tick_out[] = {2 * SECOND + 5000};
+	static const uint32_t a[] = { 0, 1 }, b[] = { 1, 2 }, c[] = { 2, 0 };
+	static const int64_t in[] = { 1000, 2000 }, out[] = { 1000, 2500 };
+	static const int64_t tick_in[] = { 2 * SECOND }, tick_out[] = { 2 * SECOND + 5000 };
 	struct pairs *p = make(3, 0);
-	uint32_t g[] = {group(p, 2, a), group(p, 2, b), group(p, 2, c), group(p, 1, a)};
+	uint32_t g[] = { group(p, 2, a), group(p, 2, b), group(p, 2, c), group(p, 1, a) };
 	struct pairs_proof proof;
 
 	for (int i = 0; i < 3; i++)
@@ -256,12 +257,12 @@ static void a_circle_of_calls_that_contradict_is_found(void **state)
 
 static void a_confessed_step_clears_the_communicator(void **state)
 {
-	static const int64_t in[] = {100, 5000200}, out[] = {200, 5000300};
-	struct pairs_probe stepped = {.host_ns = T0 + 6000000,
-				      .offset_ns = -5000100,
-				      .lo_ns = -5000100 - WIDE,
-				      .hi_ns = -5000100 + WIDE,
-				      .soft_ns = WIDE / 5};
+	static const int64_t in[] = { 100, 5000200 }, out[] = { 200, 5000300 };
+	struct pairs_probe stepped = { .host_ns = T0 + 6000000,
+				       .offset_ns = -5000100,
+				       .lo_ns = -5000100 - WIDE,
+				       .hi_ns = -5000100 + WIDE,
+				       .soft_ns = WIDE / 5 };
 	struct pairs *p = make(2, 0);
 	uint32_t g = group(p, 2, both);
 
@@ -277,10 +278,11 @@ static void a_confessed_step_clears_the_communicator(void **state)
 static void what_cannot_be_is_refused(void **state)
 {
 	struct pairs *p = make(2, 0);
-	struct pairs_probe k = {.host_ns = T0 + 5, .lo_ns = -1, .hi_ns = 1};
-	int64_t in[] = {T0, T0}, out[] = {T0 + 5, T0 - 1};
+	struct pairs_probe k = { .host_ns = T0 + 5, .lo_ns = -1, .hi_ns = 1 };
+	int64_t in[] = { T0, T0 }, out[] = { T0 + 5, T0 - 1 };
 	struct pairs_call c = {
-		.group = group(p, 2, both), .need = PAIRS_NEED_ALL, .enter_ns = in, .exit_ns = out};
+		.group = group(p, 2, both), .need = PAIRS_NEED_ALL, .enter_ns = in, .exit_ns = out
+	};
 	struct pairs_answer a;
 	struct pairs_probe bad;
 
@@ -312,14 +314,14 @@ static void what_cannot_be_is_refused(void **state)
 	assert_int_equal(pairs_probe(p, 0, &k), 0);
 	assert_int_equal(pairs_ask(p, 0, 2, T0, &a), PAIRS_REFUSED);
 	assert_int_equal(pairs_ask(p, 0, 1, INT64_MAX, &a), PAIRS_REFUSED);
-	assert_true(pairs_group(p, (const uint32_t[]){0, 2}, 2) < 0);
+	assert_true(pairs_group(p, (const uint32_t[]){ 0, 2 }, 2) < 0);
 	pairs_free(p);
 }
 
 static void clocks_that_nobody_probed_are_still_bounded_to_each_other(void **state)
 {
-	static const int64_t in[] = {100, 150 - 3600 * SECOND};
-	static const int64_t out[] = {200, 260 - 3600 * SECOND};
+	static const int64_t in[] = { 100, 150 - 3600 * SECOND };
+	static const int64_t out[] = { 200, 260 - 3600 * SECOND };
 	struct pairs_answer a;
 	struct pairs *p;
 
@@ -390,7 +392,8 @@ static int64_t hostile(uint64_t *rng)
 {
 	static const int64_t worst[] = {
 		INT64_MIN,	  INT64_MIN + 1, -PAIRS_MAX_NS, -1,	  0, 1,
-		PAIRS_MAX_NS - 1, PAIRS_MAX_NS,	 INT64_MAX - 1, INT64_MAX};
+		PAIRS_MAX_NS - 1, PAIRS_MAX_NS,	 INT64_MAX - 1, INT64_MAX
+	};
 
 	switch (unit_rand(rng) % 4) {
 	case 0:
@@ -419,21 +422,21 @@ static void hostile_numbers_never_turn_a_bound_around(void **state)
 		for (int k = 0; k < 400; k++) {
 			uint32_t i = (uint32_t)(unit_rand(&rng) % n),
 				 j = (uint32_t)(unit_rand(&rng) % n);
-			struct pairs_probe probe = {hostile(&rng),
-						    hostile(&rng),
-						    hostile(&rng),
-						    hostile(&rng),
-						    hostile(&rng),
-						    (double)hostile(&rng) * 1e-22,
-						    (double)hostile(&rng) * 1e-22};
+			struct pairs_probe probe = { hostile(&rng),
+						     hostile(&rng),
+						     hostile(&rng),
+						     hostile(&rng),
+						     hostile(&rng),
+						     (double)hostile(&rng) * 1e-22,
+						     (double)hostile(&rng) * 1e-22 };
 			int64_t in[70], out[70];
-			struct pairs_call c = {.group = g,
-					       .seq = unit_rand(&rng),
-					       .need = k % 4,
-					       .root = i,
-					       .together = k % 3 > 0,
-					       .enter_ns = in,
-					       .exit_ns = out};
+			struct pairs_call c = { .group = g,
+						.seq = unit_rand(&rng),
+						.need = k % 4,
+						.root = i,
+						.together = k % 3 > 0,
+						.enter_ns = in,
+						.exit_ns = out };
 			struct pairs_answer a;
 
 			pairs_probe(p, i, &probe);
@@ -476,10 +479,10 @@ static uint64_t digest_of_a_run(uint64_t seed)
 		nodes[i] = (uint32_t)pairs_node(p);
 	group(p, 8, nodes);
 	for (uint32_t k = 0; k < s.n_calls; k++) {
-		struct pairs_call c = {.need = PAIRS_NEED_ALL,
-				       .together = true,
-				       .enter_ns = &s.enter_host_ns[k * 8],
-				       .exit_ns = &s.exit_host_ns[k * 8]};
+		struct pairs_call c = { .need = PAIRS_NEED_ALL,
+					.together = true,
+					.enter_ns = &s.enter_host_ns[k * 8],
+					.exit_ns = &s.exit_host_ns[k * 8] };
 
 		for (uint32_t i = 0; k % 5 == 0 && i < 8; i++) {
 			struct pairs_probe probe;

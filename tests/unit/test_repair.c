@@ -20,8 +20,8 @@ static bool holds(const int64_t *slack, size_t n, const int64_t *h)
 
 static void what_is_in_order_stays(void **state)
 {
-	int64_t slack[9], soft[] = {100, 100, 100}, scratch[12], h[3];
-	int64_t enter[] = {10, 20, 30}, exit[] = {40, 41, 30};
+	int64_t slack[9], soft[] = { 100, 100, 100 }, scratch[12], h[3];
+	int64_t enter[] = { 10, 20, 30 }, exit[] = { 40, 41, 30 };
 
 	repair_start(slack, 3);
 	repair_call(slack, 3, enter, exit);
@@ -33,8 +33,8 @@ static void what_is_in_order_stays(void **state)
 static void both_sides_move_half_and_others_not(void **state)
 {
 	/* 0 left at 100, 1 entered at 110; 2 has room. */
-	int64_t slack[9], soft[] = {50, 50, 50}, scratch[12], h[3];
-	int64_t enter[] = {10, 110, 30}, exit[] = {100, 150, 150};
+	int64_t slack[9], soft[] = { 50, 50, 50 }, scratch[12], h[3];
+	int64_t enter[] = { 10, 110, 30 }, exit[] = { 100, 150, 150 };
 
 	repair_start(slack, 3);
 	repair_call(slack, 3, enter, exit);
@@ -46,8 +46,8 @@ static void both_sides_move_half_and_others_not(void **state)
 
 static void a_sure_side_lets_the_other_move(void **state)
 {
-	int64_t slack[4], soft[] = {1, 50}, scratch[8], h[2];
-	int64_t enter[] = {10, 110}, exit[] = {100, 150};
+	int64_t slack[4], soft[] = { 1, 50 }, scratch[8], h[2];
+	int64_t enter[] = { 10, 110 }, exit[] = { 100, 150 };
 
 	repair_start(slack, 2);
 	repair_call(slack, 2, enter, exit);
@@ -58,8 +58,8 @@ static void a_sure_side_lets_the_other_move(void **state)
 
 static void what_the_bars_forbid_is_left_alone(void **state)
 {
-	int64_t slack[4], soft[] = {4, 5}, scratch[8], h[2];
-	int64_t enter[] = {10, 110}, exit[] = {100, 150};
+	int64_t slack[4], soft[] = { 4, 5 }, scratch[8], h[2];
+	int64_t enter[] = { 10, 110 }, exit[] = { 100, 150 };
 
 	repair_start(slack, 2);
 	repair_call(slack, 2, enter, exit);
@@ -72,8 +72,8 @@ static void what_the_bars_forbid_is_left_alone(void **state)
 
 static void a_circle_is_impossible(void **state)
 {
-	int64_t slack[] = {REPAIR_FREE, -1, -1, REPAIR_FREE};
-	int64_t soft[] = {REPAIR_FREE, REPAIR_FREE}, scratch[8], h[2];
+	int64_t slack[] = { REPAIR_FREE, -1, -1, REPAIR_FREE };
+	int64_t soft[] = { REPAIR_FREE, REPAIR_FREE }, scratch[8], h[2];
 
 	assert_int_equal(repair(slack, 2, soft, scratch, h), REPAIR_IMPOSSIBLE);
 }
