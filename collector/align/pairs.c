@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define JUMP_NS INT64_C(3600000000000) /* no call is told this late */
+
 const struct pairs_config pairs_defaults = {
 	.window_ns = INT64_C(15000000000),
 	.rate_sd = 0.05e-6,
@@ -291,6 +293,12 @@ static void tick(struct pairs *p, int64_t t_ns)
 	struct pairs_proof proof;
 	uint64_t from;
 
+	/* Somebody's clock was years ahead: time goes on without him. */
+	if (p->tick_ns != PAIRS_NONE && second < p->tick_ns - JUMP_NS) {
+		for (uint32_t i = 0; i < p->n_nodes; i++)
+			p->nodes[i].n_marks = 0;
+		p->tick_ns = PAIRS_NONE;
+	}
 	if (p->tick_ns != PAIRS_NONE && second <= p->tick_ns)
 		return;
 	for (uint32_t i = 0; i < p->n_groups; i++)

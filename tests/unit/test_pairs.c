@@ -157,6 +157,24 @@ static void bounds_add_up_over_a_shared_node(void **state)
 	pairs_free(p);
 }
 
+static void a_call_from_the_future_does_not_stop_time(void **state)
+{
+	static const uint32_t first[] = { 0, 1 }, second[] = { 1, 2 }, odd[] = { 3 };
+	static const int64_t future[] = { 200000 * SECOND };
+	static const int64_t tick_in[] = { 2 * SECOND, 2 * SECOND };
+	static const int64_t tick_out[] = { 2 * SECOND + 5000, 2 * SECOND + 5000 };
+	struct pairs *p = make(3, 0);
+	uint32_t g = group(p, 2, first), h = group(p, 2, second);
+
+	assert_int_equal(pairs_node(p), 3);
+	call(p, group(p, 1, odd), PAIRS_NEED_ALL, 1, future, future, NULL);
+	call(p, g, PAIRS_NEED_ALL, 2, in_1, out_1, NULL);
+	call(p, h, PAIRS_NEED_ALL, 2, in_1, out_1, NULL);
+	call(p, h, PAIRS_NEED_ALL, 2, tick_in, tick_out, NULL);
+	assert_in_range(ask(p, 0, 2, 2 * SECOND).hi_ns, 100, 104);
+	pairs_free(p);
+}
+
 static void a_call_against_the_probes_is_a_proof_and_not_believed(void **state)
 {
 	/* 1 enters 5 ms after 0 left; the clocks are within 2 ms of each other. */
@@ -523,6 +541,7 @@ int main(void)
 		cmocka_unit_test(empty_pieces_prove_nothing),
 		cmocka_unit_test(members_that_were_not_seen_prove_nothing),
 		cmocka_unit_test(bounds_add_up_over_a_shared_node),
+		cmocka_unit_test(a_call_from_the_future_does_not_stop_time),
 		cmocka_unit_test(a_call_against_the_probes_is_a_proof_and_not_believed),
 		cmocka_unit_test(one_clock_alone_can_prove_a_wrong_match),
 		cmocka_unit_test(two_communicators_that_disagree_are_both_doubted),
