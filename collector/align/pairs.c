@@ -9,7 +9,7 @@
 
 const struct pairs_config pairs_defaults = {
 	.window_ns = INT64_C(15000000000),
-	.rate_sd = 0.05e-6,
+	.rate_sd = 0.03e-6,
 	.exit_skew_ns = 1000,
 	.exit_skew_share = 1e-3,
 	.z = 2.8,

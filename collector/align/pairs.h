@@ -34,10 +34,10 @@ struct pairs_config {
 	int64_t least_latency_ns; /* proven least time from the last entry to an exit */
 	int64_t stamp_ns;	  /* stamps are true to this */
 	int64_t window_ns;	  /* exits of this long before and after say what time it is */
-	double rate_sd;		  /* deviation of the rates that the probes tell */
-	int64_t exit_skew_ns;	  /* deviation of a rank's usual exit before it is calibrated */
-	double exit_skew_share;	  /* and what the shortest duration adds to it */
-	double z;		  /* deviations of the soft error */
+	double rate_sd; /* least deviation of the rates that the probes tell; more is learned */
+	int64_t exit_skew_ns;	/* deviation of a rank's usual exit before it is calibrated */
+	double exit_skew_share; /* and what the shortest duration adds to it */
+	double z;		/* deviations of the soft error */
 };
 
 extern const struct pairs_config pairs_defaults;

@@ -16,6 +16,9 @@
 #define MAX_APART_NS 1000000000 /* a clock this far off is not aligned at all */
 #define OUTLIER 6.0
 #define LEAST_NOISE_NS 20.0
+#define N_TELLS 8 /* seconds of a member that say something of noise and rate */
+#define MOST_RATE_SD 1e-6
+#define WANDER_S 3.0
 #define ABOVE 0.4 /* weight of a late exit; an early one's is 2 - this */
 
 static int by_value(const void *a, const void *b)
@@ -108,6 +111,7 @@ static struct exits *make_class(struct pairs *p, struct group *g, const struct p
 	x->size = size_class(c->bytes);
 	x->open_ns = PAIRS_NONE;
 	x->noise = (double)p->cfg.exit_skew_ns;
+	x->rate_var = p->cfg.rate_sd * p->cfg.rate_sd * 1e18;
 	return x;
 }
 
@@ -226,7 +230,7 @@ void exits_close(struct pairs *p, struct group *g, struct exits *x)
 	if (!any)
 		return;
 	x->n_epochs++;
-	exits_fit(p, g, x, x->epoch_ns[at]);
+	exits_fit(p, g, x, x->epoch_ns[at], true);
 	for (uint32_t i = 0; i < g->n_members; i++)
 		if (x->w[i] > 0)
 			x->fit[i] = (int32_t)lround(x->f[i]);
@@ -263,66 +267,94 @@ static void gather(const struct pairs *p, const struct group *g, const struct ex
 	}
 }
 
-/* The middle and the deviation of a single exit around it. */
+/* The middle, and the deviation of a single exit by the differences of neighbours:
+ * blind to a rate. */
 static double spread(const struct near *s, double *ret_middle)
 {
 	int64_t v[N_EPOCHS];
 	double mean = 0;
 
-	for (uint32_t i = 0; i < s->n; i++)
-		v[i] = (int64_t)s->v[i];
-	*ret_middle = (double)median_of(v, s->n);
 	for (uint32_t i = 0; i < s->n; i++) {
-		v[i] = llabs((int64_t)s->v[i] - (int64_t)*ret_middle);
+		v[i] = (int64_t)s->v[i];
 		mean += s->weight[i] / s->n;
 	}
-	return 1.4826 * (double)median_of(v, s->n) * sqrt(mean);
+	*ret_middle = (double)median_of(v, s->n);
+	if (s->n < 2)
+		return 0;
+	for (uint32_t i = 0; i + 1 < s->n; i++)
+		v[i] = llabs((int64_t)s->v[i + 1] - (int64_t)s->v[i]);
+	return 1.4826 / M_SQRT2 * (double)median_of(v, s->n - 1) * sqrt(mean);
 }
+
+struct line {
+	double f, weight;
+	double rate, rate_var; /* without the leaning to level, ns/s */
+};
 
 /* Lateness is one-sided: what is below the line counts more than what is above. */
 static bool fit_line(const struct near *s, double middle, double var, double slope_sd,
-		     double window_s, double *ret_f, double *ret_w)
+		     double window_s, struct line *ret)
 {
-	double limit = OUTLIER * sqrt(var) + slope_sd * window_s, f = middle, slope = 0;
+	double limit = OUTLIER * sqrt(var) + OUTLIER * slope_sd * window_s, slope = 0;
 
+	ret->f = middle;
 	for (int round = 0; round < 3; round++) {
-		double s0 = 0, s1 = 0, s2 = var / (slope_sd * slope_sd), t0 = 0, t1 = 0, det;
+		double s0 = 0, s1 = 0, free = 0, s2, t0 = 0, t1 = 0, det;
 
 		for (uint32_t k = 0; k < s->n; k++) {
-			double at = s->at[k], over = s->v[k] - f - slope * at, w = s->weight[k];
+			double at = s->at[k], off = s->v[k] - middle, w = s->weight[k];
 
-			if (fabs(s->v[k] - middle) > limit)
+			if (fabs(off) > limit)
 				continue;
 			if (round > 0)
-				w *= over < 0 ? 2 - ABOVE : ABOVE;
+				w *= s->v[k] < ret->f + slope * at ? 2 - ABOVE : ABOVE;
 			s0 += w;
 			s1 += w * at;
-			s2 += w * at * at;
-			t0 += w * (s->v[k] - middle);
-			t1 += w * at * (s->v[k] - middle);
+			free += w * at * at;
+			t0 += w * off;
+			t1 += w * at * off;
 		}
+		s2 = free + var / (slope_sd * slope_sd);
 		det = s0 * s2 - s1 * s1;
 		if (s0 <= 0 || det <= 0)
 			return false;
-		f = middle + (s2 * t0 - s1 * t1) / det;
+		ret->f = middle + (s2 * t0 - s1 * t1) / det;
 		slope = (s0 * t1 - s1 * t0) / det;
-		*ret_w = det / (s2 * var);
+		ret->weight = det / (s2 * var);
+		free = free * s0 - s1 * s1;
+		ret->rate = free > 0 ? (s0 * t1 - s1 * t0) / free : 0;
+		ret->rate_var = free > 0 ? var * s0 / free : INFINITY;
 	}
-	*ret_f = f;
 	return true;
 }
 
-bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, int64_t t_ns)
+/* How far do rates differ from what the probes said? What noise does not explain of
+ * the members' slopes, and by more than a deviation; followed over a minute. */
+static void learn_rate(const struct pairs *p, struct exits *x, double squares, double noise,
+		       uint32_t n)
 {
-	double noise = 0;
+	double least = p->cfg.rate_sd * p->cfg.rate_sd * 1e18;
+	double most = MOST_RATE_SD * MOST_RATE_SD * 1e18, excess;
+
+	if (n < 2)
+		return;
+	excess = (squares - noise * (1 + sqrt(2.0 / n))) / n;
+	x->rate_excess += 0.02 * ((excess < most ? excess : most) - x->rate_excess);
+	x->rate_var = x->rate_excess > least ? x->rate_excess : least;
+}
+
+bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, int64_t t_ns,
+	       bool newest)
+{
+	double noise = 0, squares = 0, unsure = 0;
 	uint32_t n_noise = 0;
 	bool any = false;
 
 	if (x->n_epochs == 0)
 		return false;
-
 	for (uint32_t i = 0; i < g->n_members; i++) {
 		double middle, sd, var;
+		struct line line;
 		struct near s;
 
 		x->w[i] = 0;
@@ -330,16 +362,25 @@ bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, in
 		if (s.n == 0)
 			continue;
 		sd = spread(&s, &middle);
-		if (s.n >= 4) {
-			noise += sd * sd;
-			n_noise++;
-		}
 		var = ((s.n - 1) * sd * sd + 4 * x->noise * x->noise) / (s.n + 3) +
 		      LEAST_NOISE_NS * LEAST_NOISE_NS;
-		any |= fit_line(&s, middle, var, p->cfg.rate_sd * 1e9,
-				(double)p->cfg.window_ns * 1e-9, &x->f[i], &x->w[i]);
+		if (!fit_line(&s, middle, var, sqrt(x->rate_var), (double)p->cfg.window_ns * 1e-9,
+			      &line))
+			continue;
+		x->f[i] = line.f;
+		/* Rates that differ have wandered inside the window, too. */
+		x->w[i] = 1 / (1 / line.weight + WANDER_S * WANDER_S * x->rate_var);
+		any = true;
+		if (s.n >= N_TELLS) {
+			noise += sd * sd;
+			squares += line.rate * line.rate;
+			unsure += line.rate_var;
+			n_noise++;
+		}
 	}
 	if (n_noise)
 		x->noise += 0.1 * (sqrt(noise / n_noise) - x->noise);
+	if (newest)
+		learn_rate(p, x, squares, unsure, n_noise);
 	return any;
 }

@@ -65,11 +65,12 @@ struct exits {
 	uint32_t n_open;
 	uint64_t n_epochs;
 	int64_t epoch_ns[N_EPOCHS];
-	int32_t *open;	/* [N_OPEN]: exit against the call's, ABSENT */
-	int32_t *epoch; /* [N_EPOCHS]: their median */
-	uint8_t *count; /* [N_EPOCHS]: of so many */
-	int32_t *fit;	/* newest: makes calls with absent members comparable */
-	double noise;	/* deviation of one exit, ns */
+	int32_t *open;		      /* [N_OPEN]: exit against the call's, ABSENT */
+	int32_t *epoch;		      /* [N_EPOCHS]: their median */
+	uint8_t *count;		      /* [N_EPOCHS]: of so many */
+	int32_t *fit;		      /* newest: makes calls with absent members comparable */
+	double noise;		      /* deviation of one exit, ns */
+	double rate_var, rate_excess; /* of the rates against what probes told, (ns/s)^2 */
 
 	/* how long the last to enter stayed, against the level of all */
 	int32_t recent[N_OWN];
@@ -180,8 +181,10 @@ void exits_free(struct exits *x);
 void exits_close(struct pairs *p, struct group *g, struct exits *x);
 void exits_forget_member(struct group *g, uint32_t member);
 struct exits *exits_find(const struct group *g, uint32_t kind, uint64_t bytes);
-/* f and w of every member around t_ns. false when nobody was seen then. */
-bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, int64_t t_ns);
+/* f and w of every member around t_ns. false when nobody was seen then. newest: a
+ * second that is asked for once, from which rates are learned. */
+bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, int64_t t_ns,
+	       bool newest);
 
 /* pairs_bias.c: the last to enter needs no other clock to say how long it stayed. */
 void bias_note(struct exits *x, uint32_t member, uint32_t n_members, int64_t own_ns);

@@ -25,7 +25,7 @@ static void each_class(struct pairs *p,
 
 static void prepare(struct pairs *p, const struct group *g, struct exits *x, int64_t t_ns)
 {
-	exits_fit(p, g, x, t_ns);
+	exits_fit(p, g, x, t_ns, false);
 	for (uint32_t i = 0; i < g->n_members; i++) {
 		const struct usual *u = &x->usual[i];
 

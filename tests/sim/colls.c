@@ -5,7 +5,6 @@
 
 #define GRID_NS INT64_C(100000000)
 #define US 1e3
-#define RATE_LAG_NS INT64_C(5000000000)
 
 const struct colls_config colls_defaults = {
 	.n_ranks = 8,
@@ -17,6 +16,8 @@ const struct colls_config colls_defaults = {
 	.exit_us = 1.2,
 	.asymmetry_us = 20,
 	.round_trip_us = 100,
+	.rate_lag_s = 5,
+	.rate_noise = 0.02e-6,
 };
 
 static uint64_t next(struct colls_rng *r) /* splitmix64 */
@@ -82,7 +83,8 @@ int64_t colls_theta(const struct colls *s, uint32_t rank, int64_t t_ns)
 void colls_probe(struct colls *s, uint32_t rank, int64_t t_ns, struct pairs_probe *ret)
 {
 	const struct colls_clock *c = &s->clocks[rank];
-	int64_t theta = colls_theta(s, rank, t_ns), dt = t_ns - COLLS_START_NS - RATE_LAG_NS;
+	int64_t theta = colls_theta(s, rank, t_ns),
+		dt = t_ns - COLLS_START_NS - (int64_t)(s->cfg.rate_lag_s * 1e9);
 	double half = s->cfg.round_trip_us * US / 2;
 	int64_t k = dt > -50 * GRID_NS ? dt / GRID_NS + 50 : 0;
 
@@ -90,7 +92,7 @@ void colls_probe(struct colls *s, uint32_t rank, int64_t t_ns, struct pairs_prob
 		.host_ns = t_ns - theta,
 		.offset_ns = theta + llround(c->asymmetry_ns + 50 * colls_normal(&s->rng)),
 		.soft_ns = llround(0.2 * half),
-		.rate = c->rate[k] + 0.02e-6 * colls_normal(&s->rng),
+		.rate = c->rate[k] + s->cfg.rate_noise * colls_normal(&s->rng),
 		.rate_bound = 1e-6,
 	};
 	ret->hi_ns = theta + llround(half + c->asymmetry_ns + colls_exponential(&s->rng, 500));

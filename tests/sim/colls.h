@@ -24,9 +24,10 @@ struct colls_config {
 	double host_us;		     /* mean by which entries are early and exits late */
 	double asymmetry_us;	     /* ± of a host's path, each way */
 	double round_trip_us;
-	double straggler; /* share of calls in which rank 1 is last by far */
-	uint32_t burst;	  /* calls one right behind the other; 0 and 1: none */
-	bool broadcast;	  /* from rank call % n_ranks; nobody waits for others */
+	double rate_lag_s, rate_noise; /* of the probes' word on rates: its age, its noise */
+	double straggler;	       /* share of calls in which rank 1 is last by far */
+	uint32_t burst;		       /* calls one right behind the other; 0 and 1: none */
+	bool broadcast;		       /* from rank call % n_ranks; nobody waits for others */
 	uint64_t seed;
 };
 
