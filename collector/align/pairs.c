@@ -321,6 +321,7 @@ int pairs_call(struct pairs *p, const struct pairs_call *c, struct pairs_proof *
 {
 	struct pairs_proof none;
 	struct group *g;
+	bool doubtful;
 	uint64_t from;
 	uint32_t n;
 	int64_t t_ns;
@@ -338,7 +339,9 @@ int pairs_call(struct pairs *p, const struct pairs_call *c, struct pairs_proof *
 		return r;
 	tick(p, t_ns);
 	n = merge_nodes(p, g, c);
-	r = bounds_call(p, c, p->merged, n, t_ns, g->quarantined, proof, &from);
+	doubtful = !g->quarantined && exits_doubt(p, g, c);
+	g->n_doubtful += doubtful;
+	r = bounds_call(p, c, p->merged, n, t_ns, g->quarantined || doubtful, proof, &from);
 	if (r == PAIRS_VIOLATION) {
 		bool again = g->quarantined;
 
@@ -350,7 +353,7 @@ int pairs_call(struct pairs *p, const struct pairs_call *c, struct pairs_proof *
 	}
 	if (g->quarantined)
 		return PAIRS_QUARANTINED;
-	return c->together ? exits_call(p, g, c, t_ns) : 0;
+	return c->together ? exits_call(p, g, c, t_ns, doubtful) : 0;
 }
 
 void pairs_finish(struct pairs *p)
@@ -370,6 +373,11 @@ bool pairs_proof_of(const struct pairs *p, uint32_t group, struct pairs_proof *r
 		return false;
 	*ret = p->groups[group].proof;
 	return true;
+}
+
+uint64_t pairs_n_doubtful(const struct pairs *p, uint32_t group)
+{
+	return group < p->n_groups ? p->groups[group].n_doubtful : 0;
 }
 
 uint64_t pairs_n_violations(const struct pairs *p, uint32_t group)

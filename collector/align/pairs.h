@@ -117,6 +117,9 @@ bool pairs_is_quarantined(const struct pairs *p, uint32_t group);
 /* What it was quarantined for last; false when it never was. early == late: a
  * circle of several calls' bounds through that node. */
 bool pairs_proof_of(const struct pairs *p, uint32_t group, struct pairs_proof *ret);
+/* Calls whose exits are no proof of anything and yet unlike all others: checked, but
+ * no bound was taken from them. */
+uint64_t pairs_n_doubtful(const struct pairs *p, uint32_t group);
 uint64_t pairs_n_violations(const struct pairs *p, uint32_t group);
 
 /* Close the open second: before the last questions of a finished run. */

@@ -81,6 +81,16 @@ void bias_note(struct exits *x, uint32_t member, uint32_t n_members, int64_t own
 	u->early_sd = u->n_blocks == 1 ? sd : u->early_sd + (float)share * (sd - u->early_sd);
 }
 
+int64_t bias_shortest(const struct exits *x)
+{
+	uint32_t n = x->n_recent < N_OWN ? x->n_recent : N_OWN;
+	int32_t shortest = INT32_MAX;
+
+	for (uint32_t i = 0; i < n; i++)
+		shortest = x->recent[i] < shortest ? x->recent[i] : shortest;
+	return n < N_LEVEL ? 0 : shortest;
+}
+
 /* What is known of one member: false when too little is. */
 static bool early_of(const struct exits *x, uint32_t member, uint32_t n_members, float *ret_v,
 		     float *ret_sd)

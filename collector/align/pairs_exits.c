@@ -19,6 +19,8 @@
 #define N_TELLS 8 /* seconds of a member that say something of noise and rate */
 #define MOST_RATE_SD 1e-6
 #define WANDER_S 3.0
+#define N_TRUSTED 4 /* seconds of exits before a call may be doubted */
+#define DOUBT_NS 2000
 #define ABOVE 0.4 /* weight of a late exit; an early one's is 2 - this */
 
 static int by_value(const void *a, const void *b)
@@ -168,7 +170,39 @@ static uint32_t last_to_enter(const struct pairs *p, const struct group *g)
 	return last;
 }
 
-int exits_call(struct pairs *p, struct group *g, const struct pairs_call *c, int64_t t_ns)
+/* A rank may leave late for any reason. It does not leave before the others by many
+ * times the noise, nor enter so late that the collective took it half of the
+ * shortest time: not unless its clock moved or this is another call of its. Too
+ * little for a proof, too much to build one on. */
+bool exits_doubt(struct pairs *p, const struct group *g, const struct pairs_call *c)
+{
+	const struct exits *x = exits_find(g, c->kind, c->bytes);
+	int64_t call_ns, limit_ns, stay_ns;
+	double age_s;
+
+	if (!c->together || !x || x->n_epochs < N_TRUSTED)
+		return false;
+	call_ns = exit_of_call(p, g, x);
+	if (call_ns == PAIRS_NONE)
+		return false;
+	age_s = fabs((double)(call_ns - x->epoch_ns[(x->n_epochs - 1) % N_EPOCHS])) * 1e-9;
+	limit_ns = DOUBT_NS + llround(OUTLIER * (x->noise + sqrt(x->rate_var) * age_s));
+	stay_ns = (bias_shortest(x) - limit_ns) / 2;
+	for (uint32_t i = 0; i < g->n_members; i++) {
+		const struct visit *v = &p->visits[i];
+
+		if (x->fit[i] == ABSENT)
+			continue;
+		if (v->exit_ns != PAIRS_NONE && v->exit_ns - x->fit[i] < call_ns - limit_ns)
+			return true;
+		if (v->enter_ns != PAIRS_NONE && v->enter_ns - x->fit[i] > call_ns - stay_ns)
+			return true;
+	}
+	return false;
+}
+
+int exits_call(struct pairs *p, struct group *g, const struct pairs_call *c, int64_t t_ns,
+	       bool doubtful)
 {
 	struct exits *x = exits_find(g, c->kind, c->bytes);
 	int64_t call_ns;
@@ -202,7 +236,7 @@ int exits_call(struct pairs *p, struct group *g, const struct pairs_call *c, int
 					 : (int32_t)apart_ns;
 		}
 	}
-	if (c->need != PAIRS_NEED_ALL || c->enter_is_queued)
+	if (c->need != PAIRS_NEED_ALL || c->enter_is_queued || doubtful)
 		return 0;
 	last = last_to_enter(p, g);
 	if (last < g->n_members && x->fit[last] != ABSENT)

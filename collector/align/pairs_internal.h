@@ -90,7 +90,7 @@ struct group {
 	uint32_t n_members;
 	uint32_t *nodes;
 	bool quarantined;
-	uint64_t n_violations;
+	uint64_t n_violations, n_doubtful;
 	struct pairs_proof proof; /* that it is quarantined for */
 	struct exits classes[MAX_CLASSES];
 };
@@ -176,7 +176,9 @@ bool bounds_close(struct pairs *p, int64_t t_ns, struct pairs_proof *proof, uint
 void bounds_clip(struct pairs *p);
 
 /* pairs_exits.c */
-int exits_call(struct pairs *p, struct group *g, const struct pairs_call *c, int64_t t_ns);
+bool exits_doubt(struct pairs *p, const struct group *g, const struct pairs_call *c);
+int exits_call(struct pairs *p, struct group *g, const struct pairs_call *c, int64_t t_ns,
+	       bool doubtful);
 void exits_free(struct exits *x);
 void exits_close(struct pairs *p, struct group *g, struct exits *x);
 void exits_forget_member(struct group *g, uint32_t member);
@@ -188,6 +190,8 @@ bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, in
 
 /* pairs_bias.c: the last to enter needs no other clock to say how long it stayed. */
 void bias_note(struct exits *x, uint32_t member, uint32_t n_members, int64_t own_ns);
+/* The shortest stay of a last one lately, 0 when too little is known. */
+int64_t bias_shortest(const struct exits *x);
 void bias_learn(const struct pairs *p, const struct group *g, struct exits *x);
 
 /* pairs_solve.c */
