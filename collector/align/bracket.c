@@ -24,6 +24,11 @@ void bracket_init(struct bracket *b, const struct bracket_config *cfg)
 	b->rate_hi = cfg->max_rate;
 }
 
+static bool sane(int64_t ns)
+{
+	return ns > -BRACKET_MAX_NS && ns < BRACKET_MAX_NS;
+}
+
 static void forget(struct bracket *b)
 {
 	struct bracket kept = *b;
@@ -209,11 +214,6 @@ static struct bracket_second *second_of(struct bracket *b, int64_t t_ns)
 	return back(b, 0);
 }
 
-static bool sane(int64_t ns)
-{
-	return ns > -BRACKET_MAX_NS && ns < BRACKET_MAX_NS;
-}
-
 static enum bracket_outcome take(struct bracket *b, int64_t gpu_ns, int64_t theta_ns, bool upper)
 {
 	struct bracket_second *s;
@@ -226,7 +226,7 @@ static enum bracket_outcome take(struct bracket *b, int64_t gpu_ns, int64_t thet
 		b->origin_theta_ns = theta_ns;
 	}
 	at_ns = gpu_ns - b->origin_gpu_ns;
-	if (__builtin_sub_overflow(theta_ns, b->origin_theta_ns, &v_ns)) {
+	if (__builtin_sub_overflow(theta_ns, b->origin_theta_ns, &v_ns) || !sane(v_ns)) {
 		b->n_refused++;
 		return BRACKET_REFUSED;
 	}
@@ -280,6 +280,7 @@ enum bracket_outcome bracket_before(struct bracket *b, int64_t gpu_ns, int64_t h
 void bracket_map(const struct bracket *b, int64_t gpu_ns, struct bracket_point *ret)
 {
 	int64_t t_ns;
+	bool turned;
 	double lo, hi, at;
 
 	*ret = (struct bracket_point){ .lo_ns = -BRACKET_UNBOUNDED,
@@ -289,6 +290,19 @@ void bracket_map(const struct bracket *b, int64_t gpu_ns, struct bracket_point *
 		return;
 	t_ns = gpu_ns - b->origin_gpu_ns;
 	bounds(b, t_ns, &lo, &hi);
+	/* A rate that left what was allowed: then the truth lies between, if anywhere. */
+	turned = lo > hi;
+	if (turned) {
+		double was = lo;
+
+		lo = hi;
+		hi = was;
+	}
+	/* What is years away is nothing. */
+	if (fabs(lo) > (double)BRACKET_MAX_NS)
+		lo = -INFINITY;
+	if (fabs(hi) > (double)BRACKET_MAX_NS)
+		hi = INFINITY;
 	if (!isinf(lo))
 		ret->lo_ns = b->origin_theta_ns + (int64_t)floor(lo) - 1;
 	if (!isinf(hi))
@@ -298,7 +312,7 @@ void bracket_map(const struct bracket *b, int64_t gpu_ns, struct bracket_point *
 		ret->offset_ns = isinf(lo) ? ret->hi_ns : ret->lo_ns;
 		return;
 	}
-	ret->status = b->n_odd[0] || b->n_odd[1] ? BRACKET_UNDECIDED : BRACKET_BOTH;
+	ret->status = turned || b->n_odd[0] || b->n_odd[1] ? BRACKET_UNDECIDED : BRACKET_BOTH;
 	at = (lo + hi) / 2;
 	ret->offset_ns = b->origin_theta_ns + llround(at);
 	ret->soft_ns = (int64_t)ceil((hi - lo) / 2) + 1;

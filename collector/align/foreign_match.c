@@ -271,7 +271,7 @@ enum foreign_outcome foreign_match(const struct foreign_rank *ref, const struct 
 	fit(&o, s, slope_of(&o, s, cfg->max_rate), &l);
 	ret->n_matched = o.n;
 	ret->residual_ns = llround(l.score);
-	if (!ends_together(&o, cfg, s, l.score))
+	if (!ends_together(&o, cfg, s, l.score) || fabs(l.rest) > (double)FOREIGN_MAX_NS)
 		return FOREIGN_RESIDUAL;
 	ret->at_ns = o.b[0].exit_ns + (o.b[o.n - 1].exit_ns - o.b[0].exit_ns) / 2;
 	ret->drift = l.slope;

@@ -140,6 +140,35 @@ static void what_cannot_be_is_refused(void **state)
 	assert_int_equal(after(&b, 0, 1000), BRACKET_REFUSED);
 }
 
+static void hostile_numbers_leave_bounds_in_order(void **state)
+{
+	static const int64_t worst[] = { INT64_MIN, -BRACKET_MAX_NS + 1, -1,	   0,
+					 1,	    BRACKET_MAX_NS - 1,	 INT64_MAX };
+
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		struct bracket b = make(32);
+		uint64_t rng = seed;
+
+		for (int k = 0; k < 3000; k++) {
+			int64_t v[2];
+			struct bracket_point p;
+
+			for (int i = 0; i < 2; i++)
+				v[i] = unit_rand(&rng) % 3 ? (int64_t)(unit_rand(&rng) >>
+								       (unit_rand(&rng) % 63))
+							   : worst[unit_rand(&rng) % 7];
+			if (unit_rand(&rng) % 2)
+				bracket_after(&b, v[0], v[1]);
+			else
+				bracket_before(&b, v[0], v[1]);
+			bracket_map(&b, v[0], &p);
+			assert_true(p.lo_ns <= p.hi_ns);
+			if (p.status >= BRACKET_UNDECIDED)
+				assert_true(p.lo_ns <= p.offset_ns && p.offset_ns <= p.hi_ns);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -149,6 +178,7 @@ int main(void)
 		cmocka_unit_test(a_known_rate_opens_by_little),
 		cmocka_unit_test(one_impossible_event_is_refused_and_three_are_a_step),
 		cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(hostile_numbers_leave_bounds_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -286,6 +286,25 @@ static void times_that_cannot_be_are_refused(void **state)
 	free(j);
 }
 
+static void hostile_times_are_no_trouble(void **state)
+{
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct job *j = job(seed);
+
+		j->n_calls = 12;
+		make(j);
+		for (int k = 0; k < 6; k++) {
+			size_t r = (size_t)below(j, N_RANKS), i = (size_t)below(j, 2) * 11;
+			int64_t far = i ? FOREIGN_MAX_NS - 1 - below(j, 9)
+					: 1 - FOREIGN_MAX_NS + below(j, 9);
+
+			j->calls[r][i].enter_ns = j->calls[r][i].exit_ns = far;
+		}
+		assert_true(align(j) >= 0);
+		free(j);
+	}
+}
+
 /* Whatever was done to the calls: who is called aligned is aligned. */
 static void nobody_is_aligned_wrongly(void **state)
 {
@@ -337,6 +356,7 @@ int main(void)
 		cmocka_unit_test(other_kinds_of_calls_are_another_order),
 		cmocka_unit_test(an_entry_after_the_exit_that_needed_it_is_impossible),
 		cmocka_unit_test(times_that_cannot_be_are_refused),
+		cmocka_unit_test(hostile_times_are_no_trouble),
 		cmocka_unit_test(nobody_is_aligned_wrongly),
 	};
 
