@@ -173,11 +173,14 @@ static void judge_rank(const struct refine *f, const struct foreign_config *cfg,
 	}
 	slope = s2 > 0 ? st / s2 : 0;
 	sd = s2 > 0 ? spread / sqrt(s2) : INFINITY;
+	if (n > 1 && f->t[n - 1] > f->t[0])
+		sd = hypot(sd, 2 * (double)c->bend_ns / (f->t[n - 1] - f->t[0]));
 	c->drift_sd = sd;
 	/* Known when it says four times more than any two clocks do. */
 	c->drift_known = kept >= N_DRIFT && 3 * sd <= cfg->max_rate / 4;
 	c->soft_ns = (int64_t)ceil(
 		cfg->z * (spread / sqrt((double)(kept ? kept : 1)) + 1000 + 1e-3 * shortest_ns));
+	c->soft_ns += c->bend_ns;
 	if (c->drift_known)
 		c->drift += slope;
 	else
@@ -270,7 +273,7 @@ int64_t foreign_align(const struct foreign_rank *ranks, size_t n_ranks,
 		ret[i] = (struct foreign_clock){ .outcome = are_sane(&ranks[i])
 								    ? FOREIGN_OK
 								    : FOREIGN_BAD_TIMES };
-	for (size_t i = 0; i < n_ranks && n_tries < MAX_TRIES && most < n_ranks; i++) {
+	for (size_t i = 0; i < n_ranks && n_tries < MAX_TRIES && 4 * most < 3 * n_ranks; i++) {
 		size_t n;
 
 		if (ret[i].outcome == FOREIGN_BAD_TIMES || ranks[i].n_calls < FOREIGN_LEAST_CALLS)

@@ -61,8 +61,9 @@ struct foreign_clock {
 	enum foreign_outcome outcome; /* the rest only holds when FOREIGN_OK */
 	int64_t offset_ns, at_ns;
 	int64_t lo_ns, hi_ns; /* hard, of the offset at at_ns; unbounded when nothing proves */
-	int64_t soft_ns;
-	bool drift_known; /* otherwise drift is 0 and max_rate is all that bounds it */
+	int64_t soft_ns;      /* bend_ns is in it */
+	int64_t bend_ns;      /* how far the clock leaves the line, in long windows */
+	bool drift_known;     /* otherwise drift is 0 and max_rate is all that bounds it */
 	double drift, drift_sd;
 	size_t n_matched;
 	ptrdiff_t shift;     /* call i of the reference is call i + shift of this rank */

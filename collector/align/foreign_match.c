@@ -10,10 +10,13 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_SHIFT 16
 #define MUCH_BETTER 4.0
-#define SHARE 0.8     /* of calls whose residual is the score of a match */
+#define SHARE 0.8 /* of calls whose residual is the score of a match */
+#define BLOCK 16  /* neighbouring calls */
+#define LEAST_BLOCKS 4
 #define N_OUTLIERS 10 /* one in so many may end late on one rank */
 
 int scratch_init(struct scratch *s, const struct foreign_rank *ranks, size_t n_ranks)
@@ -101,6 +104,7 @@ struct line {
 	int64_t offset_ns; /* of the first call: doubles are relative to it */
 	int64_t at_ns;	   /* of the first call, rank's time */
 	double rest, slope, score;
+	double bend, steepest; /* what is left of the clock, ns and ns per ns */
 };
 
 /* Fills s->d (exits apart) and s->t (rank's time), both from the first call. */
@@ -129,17 +133,50 @@ static double slope_of(const struct overlap *o, struct scratch *s, double max_ra
 	return slope > max_rate ? max_rate : slope < -max_rate ? -max_rate : slope;
 }
 
+/* Clocks of a long window bend away from a line. What neighbours have in common is
+ * taken off: the middles of blocks, joined. Their steepest part and their largest
+ * value stay as the line's. */
+static void unbend(const struct overlap *o, struct scratch *s, double slack_ns, struct line *l)
+{
+	size_t n = o->n / BLOCK;
+	double *at = s->v, *middle = s->v + n, block[2 * BLOCK];
+
+	for (size_t k = 0; k < n; k++) {
+		size_t from = k * BLOCK, to = k + 1 < n ? from + BLOCK : o->n;
+
+		memcpy(block, s->d + from, (to - from) * sizeof *block);
+		middle[k] = middle_of(block, to - from);
+		at[k] = (s->t[from] + s->t[to - 1]) / 2;
+		l->bend = fmax(l->bend, fabs(middle[k]));
+		if (k > 0 && at[k] > at[k - 1])
+			l->steepest =
+				fmax(l->steepest, (fabs(middle[k] - middle[k - 1]) - slack_ns) /
+							  (at[k] - at[k - 1]));
+	}
+	for (size_t i = 0, k = 0; i < o->n; i++) {
+		while (k + 2 < n && s->t[i] > at[k + 1])
+			k++;
+		if (at[k + 1] > at[k])
+			s->d[i] -= middle[k] + (middle[k + 1] - middle[k]) * (s->t[i] - at[k]) /
+						       (at[k + 1] - at[k]);
+	}
+}
+
 /* Residuals are left in s->d. */
-static void fit(const struct overlap *o, struct scratch *s, double slope, struct line *l)
+static void fit(const struct overlap *o, const struct foreign_config *cfg, struct scratch *s,
+		double slope, struct line *l)
 {
 	l->slope = slope;
+	l->bend = l->steepest = 0;
 	for (size_t i = 0; i < o->n; i++)
 		s->v[i] = s->d[i] - slope * s->t[i];
 	l->rest = middle_of(s->v, o->n);
-	for (size_t i = 0; i < o->n; i++) {
+	for (size_t i = 0; i < o->n; i++)
 		s->d[i] -= slope * s->t[i] + l->rest;
+	if (o->n >= LEAST_BLOCKS * BLOCK)
+		unbend(o, s, (double)cfg->skew_ns, l);
+	for (size_t i = 0; i < o->n; i++)
 		s->v[i] = fabs(s->d[i]);
-	}
 	qsort(s->v, o->n, sizeof *s->v, by_value);
 	l->score = s->v[(size_t)ceil(SHARE * (double)o->n) - 1];
 }
@@ -166,7 +203,7 @@ static bool best_shift(const struct foreign_rank *ref, const struct foreign_rank
 		if (o.n < least_overlap(ref, rank) || !kinds_agree(&o))
 			continue;
 		apart(&o, s, &l);
-		fit(&o, s, slope_of(&o, s, cfg->max_rate), &l);
+		fit(&o, cfg, s, slope_of(&o, s, cfg->max_rate), &l);
 		/* Of two that are alike the smaller shift. */
 		if (l.score < best || (l.score <= best && labs((long)shift) < labs((long)*ret))) {
 			best = l.score;
@@ -189,7 +226,7 @@ static bool is_alone(const struct foreign_rank *ref, const struct foreign_rank *
 		    !kinds_agree(&o))
 			continue;
 		apart(&o, s, &l);
-		fit(&o, s, best->slope, &l);
+		fit(&o, cfg, s, best->slope, &l);
 		if (l.score < MUCH_BETTER * (best->score + (double)cfg->stamp_ns))
 			return false;
 	}
@@ -212,13 +249,14 @@ static int64_t shortest_ns(const struct overlap *o)
 
 /* All calls end together, but for single late ones. s->d: residuals. */
 static bool ends_together(const struct overlap *o, const struct foreign_config *cfg,
-			  const struct scratch *s, double score)
+			  const struct scratch *s, const struct line *l)
 {
 	double most = (double)cfg->skew_ns + cfg->skew_share * (double)shortest_ns(o);
 	size_t n_out = 0;
 	bool before = false;
 
-	if (score > most)
+	/* No clock bends so fast: these are other calls from somewhere on. */
+	if (l->score > most || l->steepest > 2 * cfg->max_rate)
 		return false;
 	for (size_t i = 0; i < o->n; i++) {
 		bool out = fabs(s->d[i]) > most;
@@ -268,13 +306,14 @@ enum foreign_outcome foreign_match(const struct foreign_rank *ref, const struct 
 		return FOREIGN_ORDER;
 	o = overlap_of(ref, rank, ret->shift);
 	apart(&o, s, &l);
-	fit(&o, s, slope_of(&o, s, cfg->max_rate), &l);
+	fit(&o, cfg, s, slope_of(&o, s, cfg->max_rate), &l);
 	ret->n_matched = o.n;
 	ret->residual_ns = llround(l.score);
-	if (!ends_together(&o, cfg, s, l.score) || fabs(l.rest) > (double)FOREIGN_MAX_NS)
+	if (!ends_together(&o, cfg, s, &l) || fabs(l.rest) > (double)FOREIGN_MAX_NS)
 		return FOREIGN_RESIDUAL;
 	ret->at_ns = o.b[0].exit_ns + (o.b[o.n - 1].exit_ns - o.b[0].exit_ns) / 2;
 	ret->drift = l.slope;
+	ret->bend_ns = llround(l.bend);
 	ret->offset_ns = l.offset_ns + llround(l.rest + l.slope * (double)(ret->at_ns - l.at_ns));
 	if (!bound(&o, cfg, ret))
 		return FOREIGN_IMPOSSIBLE;
