@@ -17,8 +17,9 @@
 #define N_LEVEL 8
 #define MAX_BLOCKS 16 /* remembered, as weight */
 #define MAX_OWN_NS 1000000000
-#define LONGEST 2 /* habits, in durations */
-#define N_PRIOR 4 /* members that the spread of habits is worth before any is known */
+#define LONGEST 2   /* habits, in durations */
+#define N_POOL 8.0F /* durations that the spread of all is worth for one member's */
+#define N_PRIOR 4   /* members that the spread of habits is worth before any is known */
 #define LEAST_SD 20.0F
 
 static int by_value(const void *a, const void *b)
@@ -96,6 +97,7 @@ static bool early_of(const struct exits *x, uint32_t member, uint32_t n_members,
 		     float *ret_sd)
 {
 	const struct usual *u = &x->usual[member];
+	float pooled;
 
 	if (u->n_blocks > 0) {
 		*ret_v = u->early;
@@ -106,7 +108,9 @@ static bool early_of(const struct exits *x, uint32_t member, uint32_t n_members,
 		return false;
 	*ret_v = low_end(&x->own[member], u->n_own, n_members, ret_sd);
 	/* The spread of a few is not known from a few. */
-	*ret_sd = fmaxf(*ret_sd, x->level_sd * sqrtf((float)N_OWN / (float)u->n_own));
+	pooled = x->level_sd * sqrtf((float)N_OWN / (float)u->n_own);
+	*ret_sd = sqrtf(((float)u->n_own * *ret_sd * *ret_sd + N_POOL * pooled * pooled) /
+			((float)u->n_own + N_POOL));
 	return true;
 }
 
@@ -134,8 +138,9 @@ static double mean_of(const struct exits *x, uint32_t n_members, double limit, d
 	if (n < 2)
 		return NAN;
 	sum /= weight;
-	/* Three deviations of the estimate more than noise alone would give. */
-	excess = squares - n * sum * sum - own * (1 + 3 * sqrt(2.0 / (n - 1)));
+	/* More than noise alone would give: by much where few members do not average its
+	 * tails. */
+	excess = squares - n * sum * sum - own * (1 + 20.0 / (n - 1));
 	*spread = ((excess > 0 ? excess : 0) + N_PRIOR * prior * prior) / (n - 1 + N_PRIOR);
 	return centre + sum;
 }
