@@ -104,6 +104,8 @@ static int close_coll(struct match *m, uint32_t group, struct coll *c)
 
 		match_place(m, &m->groups[group], c, &first, &last);
 	}
+	if (r == 0 && m->closed)
+		r = m->closed(m->closed_arg, m, group, c);
 	block_put(m, c->arrivals, c->n_alloc);
 	c->arrivals = NULL;
 	c->n_alloc = 0;

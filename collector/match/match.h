@@ -77,6 +77,10 @@ struct match {
 	struct match_point *points; /* scratch */
 	size_t n_points;
 	bool finishing;
+	/* Each collective once, when it is final and its arrivals are still there;
+	 * may be NULL. 0 or negative errno. */
+	int (*closed)(void *arg, const struct match *m, uint32_t group, const struct coll *c);
+	void *closed_arg;
 	uint64_t n_told, n_late, n_evicted;
 };
 

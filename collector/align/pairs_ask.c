@@ -1,0 +1,87 @@
+/* pairs_ask.c - the answers: one node's time against another's. */
+#include "pairs_internal.h"
+
+#include <math.h>
+
+static int64_t soft_of(const struct pairs *p, double sd)
+{
+	return isfinite(sd) && sd < 1e18 ? (int64_t)ceil(p->cfg.z * sd) : PAIRS_UNBOUNDED;
+}
+
+int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns, struct pairs_answer *ret)
+{
+	const struct node *a, *b;
+	struct mark ca, cb;
+	int64_t growth_ps, base_ns, most, least;
+	double e, sd;
+
+	if (i >= p->n_nodes || j >= p->n_nodes || t_ns <= -PAIRS_MAX_NS || t_ns >= PAIRS_MAX_NS)
+		return PAIRS_REFUSED;
+	if (i == j) {
+		*ret = (struct pairs_answer){ .basis = PAIRS_BY_PROBES };
+		return 0;
+	}
+	a = &p->nodes[i];
+	b = &p->nodes[j];
+	base_ns = node_base_at(b, t_ns, &growth_ps) - node_base_at(a, t_ns, &growth_ps);
+	most = bounds_get(p, j, i, t_ns);
+	least = bounds_get(p, i, j, t_ns);
+	if (pairs_plus(most, least) < 0) {
+		/* Probes have just contradicted collectives; who, the next second says. */
+		most = bounds_probe(p, j, i, t_ns);
+		least = bounds_probe(p, i, j, t_ns);
+	}
+	/* Two bases are rounded down each. */
+	ret->hi_ns = pairs_plus(base_ns + 1, most);
+	ret->lo_ns = least == PAIRS_UNBOUNDED ? -PAIRS_UNBOUNDED : pairs_plus(base_ns - 1, -least);
+
+	ca = node_correction(a, t_ns);
+	cb = node_correction(b, t_ns);
+	e = cb.c - ca.c;
+	if (isfinite(ca.sd) && isfinite(cb.sd) && a->part == b->part) {
+		ret->basis = PAIRS_BY_EXITS;
+		sd = sqrt((double)ca.sd * ca.sd + (double)cb.sd * cb.sd);
+	} else {
+		ret->basis = a->told && b->told ? PAIRS_BY_PROBES : PAIRS_BY_NOTHING;
+		sd = sqrt(a->probe_sd * a->probe_sd + b->probe_sd * b->probe_sd);
+	}
+	ret->soft_ns = soft_of(p, sd);
+	ret->offset_ns = base_ns + llround(e);
+	if (ret->lo_ns == -PAIRS_UNBOUNDED || ret->hi_ns == PAIRS_UNBOUNDED) {
+		if (ret->offset_ns > ret->hi_ns)
+			ret->offset_ns = ret->hi_ns;
+		if (ret->offset_ns < ret->lo_ns)
+			ret->offset_ns = ret->lo_ns;
+		return 0;
+	}
+	/* Between two nodes' own bounds the middle errs by the difference of two least
+	 * latencies at most, and between the probes' by their asymmetry. */
+	most = pairs_plus(bounds_probe(p, i, j, t_ns), bounds_probe(p, j, i, t_ns));
+	if (ret->basis != PAIRS_BY_EXITS && ret->hi_ns - ret->lo_ns <= most / 2) {
+		ret->basis = PAIRS_BY_BOUNDS;
+		ret->offset_ns = ret->lo_ns + (ret->hi_ns - ret->lo_ns) / 2;
+		ret->soft_ns = (ret->hi_ns - ret->lo_ns + 1) / 2;
+	}
+	if (ret->offset_ns > ret->hi_ns)
+		ret->offset_ns = ret->hi_ns;
+	if (ret->offset_ns < ret->lo_ns)
+		ret->offset_ns = ret->lo_ns;
+	return 0;
+}
+
+int pairs_place(const struct pairs *p, uint32_t node, int64_t host_ns, int64_t *ret_t_ns,
+		int64_t *ret_soft_ns)
+{
+	const struct node *n;
+	struct mark m;
+	int64_t base_ns, growth_ps;
+
+	if (node >= p->n_nodes || host_ns <= -PAIRS_MAX_NS || host_ns >= PAIRS_MAX_NS)
+		return PAIRS_REFUSED;
+	n = &p->nodes[node];
+	base_ns = node_base(n, host_ns, &growth_ps);
+	m = node_correction(n, host_ns + base_ns);
+	*ret_t_ns = host_ns + base_ns + llround(m.c);
+	*ret_soft_ns = soft_of(p, isfinite(m.sd) ? (double)m.sd : n->probe_sd);
+	return 0;
+}
