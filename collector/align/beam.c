@@ -11,6 +11,7 @@
 #define MAX_RATE 500000.0 /* ns/s: a worse clock is not a clock */
 #define START_RATE_DEVIATION 5000.0
 #define LOOSE_RATE 30000.0
+#define LATE_NS 50000000 /* behind the newest sample: a late one, or a clock that ran back */
 #define BACK_NS INT64_C(30000000000)	/* further back is another time line */
 #define AHEAD_NS INT64_C(600000000000)	/* further ahead, unless the fleet's clock says so too */
 #define N_CONFIRM 3
@@ -159,10 +160,11 @@ static bool is_odd(const struct beam *b, const struct beam_sample *s)
 		return false;
 	if (s->t1_ns < b->last_ns - BACK_NS)
 		return true;
-	if (s->t1_ns <= b->last_ns + AHEAD_NS)
+	if (s->t1_ns >= b->last_ns - LATE_NS && s->t1_ns <= b->last_ns + AHEAD_NS)
 		return false;
+	/* One that is only late has the offset of its time. */
 	off = (double)(s->f_ns - beam_now(b)->theta0_ns) - b->filter.x[0];
-	return fabs(off) > fabs(dt) * MAX_RATE + (double)(s->f_ns - s->g_ns);
+	return fabs(off) > fabs(dt) * MAX_RATE + (double)(s->f_ns - s->g_ns) + LATE_NS;
 }
 
 /* One such sample is a slip, several that follow each other are a new time line. */

@@ -87,6 +87,36 @@ static void an_instant_is_placed_within_a_microsecond(void **state)
 	assert_right(&r, 60 * S, 300);
 }
 
+/* Whatever the jump, a second later no answer is wrong and believed: undecided, or
+ * right; after ten seconds it is right. */
+static void a_clock_that_runs_back_once_is_found_soon(void **state)
+{
+	static const int64_t by_ns[] = { 60 * 1000000, S / 2, 3 * S, 20 * S, 45 * S, 3600 * S };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof by_ns / sizeof *by_ns; i++)
+		for (int before = 5; before <= 60; before += 55) {
+			struct rig r;
+
+			set_up(&r);
+			run(&r, before);
+			r.offset_ns -= by_ns[i];
+			run(&r, 1);
+			for (int k = 0; k < 100; k++) {
+				struct beam_point p;
+				double e = error_ns(&r, r.now_ns, &p);
+
+				if ((p.hi - p.theta + e < 0 || p.theta - p.lo - e < 0) &&
+				    p.status < FLEET_UNDECIDED)
+					fail_msg("back by %lld ms after %d s, %d.%d s later: off by %.0f ns, status %d",
+						 (long long)(by_ns[i] / 1000000), before, 1 + k / 10, k % 10, e,
+						 (int)p.status);
+				ask(&r);
+			}
+			assert_right(&r, r.now_ns, 30e3);
+		}
+}
+
 static void before_the_first_exchange_nothing_is_known(void **state)
 {
 	struct beam_point p;
@@ -302,6 +332,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_instant_is_placed_within_a_microsecond),
+		cmocka_unit_test(a_clock_that_runs_back_once_is_found_soon),
 		cmocka_unit_test(before_the_first_exchange_nothing_is_known),
 		cmocka_unit_test(a_host_that_falls_silent_coasts_and_the_bounds_open),
 		cmocka_unit_test(a_step_is_a_new_segment_and_the_time_around_it_is_undecided),
