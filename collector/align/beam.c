@@ -7,6 +7,7 @@
 
 #define MAX_NS (INT64_C(1) << 61) /* differences of differences stay in range */
 #define START_BUCKETS 3
+#define MOST_START_BUCKETS 10
 #define LEAST_START 8 /* samples for a first rate */
 #define MAX_RATE 500000.0 /* ns/s: a worse clock is not a clock */
 #define START_RATE_DEVIATION 5000.0
@@ -184,6 +185,15 @@ static void keep_sample(struct beam *b, const struct beam_sample *s)
 		b->last_ns = s->t4_ns;
 }
 
+/* Three seconds, or longer where exchanges are rare. */
+static bool may_start(const struct beam *b, int64_t bucket)
+{
+	uint64_t n = b->n_samples - b->start_sample;
+
+	return n >= BEAM_N_RECENT || bucket >= b->bucket + MOST_START_BUCKETS ||
+	       (bucket >= b->bucket + START_BUCKETS && n >= LEAST_START);
+}
+
 static enum beam_outcome take(struct beam *b, const struct beam_sample *s)
 {
 	bool stepped = false;
@@ -204,8 +214,7 @@ static enum beam_outcome take(struct beam *b, const struct beam_sample *s)
 		return BEAM_REFUSED;
 	}
 	bucket = beam_bucket_of(b, s->t1_ns);
-	if (!b->started && (bucket >= b->bucket + START_BUCKETS ||
-			    b->n_samples - b->start_sample >= BEAM_N_RECENT))
+	if (!b->started && may_start(b, bucket))
 		start(b);
 	if (b->started && bucket > b->bucket)
 		stepped |= close_until(b, bucket);

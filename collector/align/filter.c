@@ -189,7 +189,7 @@ static void judge_young(struct beam *b, struct beam_gate *g, double width)
 		d->young_least = width;
 	if (n >= 5 && !g->clear_f)
 		d->n_young++;
-	if (n == YOUNG - 1 && d->n_young > 18) { /* a persistent excess: split evenly */
+	if (n == YOUNG - 1 && d->n_young > 18 && isfinite(d->young_least)) { /* a persistent excess: split evenly */
 		beam_floors_add(d, d->young_least / 2, d->young_least / 2, b->filter.at_ns);
 	}
 	if (n == 1 || n == YOUNG - 1) {
@@ -315,6 +315,8 @@ enum beam_verdict beam_update(struct beam *b, const struct beam_bucket *u)
 	g.clear_r = g.excess_r <= g.lim;
 	if (b->n_since_restart > 1 && k->n < YOUNG)
 		judge_young(b, &g, hi - lo);
+	g.clear_f = g.clear_f && isfinite(hi); /* nothing came that way in this bucket */
+	g.clear_r = g.clear_r && isfinite(lo);
 	if (g.clear_f && g.clear_r && hi - lo <= 2 * (cfg->gate * d->scale + cfg->slack))
 		k->anchor_ns = u->f_ns < u->g_ns ? u->f_ns : u->g_ns;
 	if (measure(b, &g, u->at_ns, hi, lo, &z, &variance)) {

@@ -53,8 +53,9 @@ static void learn(const struct beam_config *cfg, const struct beam_sample *v, si
 	if (b.n_segments != 1 || !isfinite(b.floors.f))
 		return;
 	beam_floors_init(floors);
-	floors->f = b.floors.f;
-	floors->r = b.floors.r;
+	/* Without what was raised meanwhile: it was not so at the beginning. */
+	floors->f = fmax(0, b.floors.f - b.floors.raised_f);
+	floors->r = fmax(0, b.floors.r - b.floors.raised_r);
 	floors->scale = b.floors.scale;
 	floors->variance = b.floors.variance;
 	floors->szq = b.floors.szq;

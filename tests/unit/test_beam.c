@@ -187,6 +187,26 @@ static void queues_are_no_steps(void **state)
 	assert_right(&r, r.now_ns, 500);
 }
 
+/* One exchange a second or less: buckets of one direction, or of none. */
+static void rare_exchanges_and_steps_leave_a_number(void **state)
+{
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		struct beam_point p;
+		struct rig r;
+
+		set_up(&r);
+		r.rng = seed;
+		for (int i = 0; i < 400; i++) {
+			if (unit_rand(&r.rng) % 40 == 0)
+				r.offset_ns += (int64_t)(unit_rand(&r.rng) % 400000) - 200000;
+			ask(&r);
+			r.now_ns += (int64_t)(unit_rand(&r.rng) % (uint64_t)(2 * S));
+			error_ns(&r, r.now_ns, &p);
+			assert_true(p.theta == p.theta && p.hi >= p.theta && p.theta >= p.lo);
+		}
+	}
+}
+
 static void stamps_that_cannot_be_are_refused(void **state)
 {
 	static const int64_t bad[][4] = {
@@ -337,6 +357,7 @@ int main(void)
 		cmocka_unit_test(a_host_that_falls_silent_coasts_and_the_bounds_open),
 		cmocka_unit_test(a_step_is_a_new_segment_and_the_time_around_it_is_undecided),
 		cmocka_unit_test(queues_are_no_steps),
+		cmocka_unit_test(rare_exchanges_and_steps_leave_a_number),
 		cmocka_unit_test(stamps_that_cannot_be_are_refused),
 		cmocka_unit_test(a_clock_that_stands_still_or_runs_backwards_is_void),
 		cmocka_unit_test(a_jump_by_years_begins_a_new_time_line),
