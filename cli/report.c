@@ -44,13 +44,12 @@ static void put_cost(FILE *f, const json_t *v)
 	const json_t *cost = json_object_get(v, "cost_ratio");
 	char margin[32], error[32];
 
-	fprintf(f, "    steps %" PRId64 " to %" PRId64, count(v, "first_step"),
-		count(v, "last_step"));
-	if (json_is_number(cost))
-		fprintf(f, ", costs %.1f %% of step time", 100 * json_number_value(cost));
-	fprintf(f, "; margin %s ± %s (%s)", term_ns(rows_ns(v, "margin_ns"), margin, sizeof margin),
+	fprintf(f, "    ");
+	if (json_is_number(cost)) /* else it is not about steps */
+		fprintf(f, "steps %" PRId64 " to %" PRId64 ", costs %.1f %% of step time; ",
+			count(v, "first_step"), count(v, "last_step"), 100 * json_number_value(cost));
+	fprintf(f, "margin %s ± %s (%s)\n", term_ns(rows_ns(v, "margin_ns"), margin, sizeof margin),
 		term_ns(rows_ns(v, "error_ns"), error, sizeof error), kind_of_error(v));
-	putc('\n', f);
 }
 
 /* A row of evidence is an object of keys and numbers; show the first few. */
@@ -152,8 +151,8 @@ static void put_none(FILE *f, const json_t *report)
 
 	switch (report_exit(report)) {
 	case EXIT_FINE:
-		fprintf(f, "%sNothing found%s and the data is complete.\n", term_on(f, STYLE_GOOD),
-			term_off(f));
+		fprintf(f, "%sNothing found%s%s and the data is complete.\n", term_on(f, STYLE_GOOD),
+			term_off(f), json_array_size(verdicts) > 0 ? " above a notice," : "");
 		break;
 	case EXIT_INCOMPLETE:
 		if (report_is_blind(report)) {

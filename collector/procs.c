@@ -33,17 +33,15 @@ void ingest_count_ranks(struct ingest *g, bool told)
 
 	for (int32_t rank = 0; rank <= g->peers.max_rank; rank++) {
 		const struct process *p = peers_rank(&g->peers, rank);
-		const struct host *h;
-		int64_t at;
+		struct fleet_point at;
 
 		if (!p)
 			continue;
 		n_seen++;
 		n_alive += p->row.state == ROW_ALIVE;
-		h = &g->peers.hosts[p->row.host];
-		at = p->row.state_at_ns + h->offset_ns;
-		if (p->row.state != ROW_ALIVE && (ended == FACT_NONE || at > ended))
-			ended = at;
+		ingest_place(g, p->row.host, p->row.state_at_ns, &at);
+		if (p->row.state != ROW_ALIVE && (ended == FACT_NONE || at.at.ns > ended))
+			ended = at.at.ns;
 	}
 	g->n_ranks_alive = n_alive;
 	g->n_ranks_seen = n_seen;

@@ -2,6 +2,7 @@
 #include "words.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,6 +177,7 @@ static int tell(struct clock_offset *c, const struct finding *v, int64_t now_ns,
 	f->coverage_json = facts_string(facts, "{}");
 	f->first_step = f->last_step = step;
 	f->onset_ns = w->onset_ns;
+	f->cost_ratio = NAN; /* it costs the job nothing */
 	f->detected_ns = now_ns;
 	f->margin_ns = v->margin_ns;
 	f->error_ns = v->err_ns;

@@ -42,6 +42,11 @@ class Training(Hosts):
         print(file=sys.stderr)
         self.say("middle of the two best bounds of a second over the relay", middle)
         self.say(f"offset error as told ({n_near} near the step left out)", error)
+        # The wall clock of host2 is most of an hour ahead: the run's end does not go by it.
+        took = db.execute("select ended_ns - started_ns from raw_run").fetchone()[0]
+        self.assertTrue(10 * SECOND < took < 200 * SECOND, took)
+        told = {v["key"].split("/")[1] for v in db.execute("select key from raw_verdict where class = 'clock.offset'")}
+        self.assertEqual(len(told), 2, "host1 and host2 are apart by seconds")
         self.check_wall_step(db, start)
         self.check_arrivals(db, out, start)
         self.check_conversion(db)
