@@ -12,7 +12,7 @@
 
 #include "spec.h"
 
-#define PLAY_MAX_NODES (2u << 20)
+#define PLAY_MAX_NODES (1u << 20)
 #define PLAY_MAX_VISITS (16u << 20) /* operations looked at, those that do nothing too */
 #define PLAY_MAX_NS INT64_C(2592000000000000) /* 30 days */
 #define PLAY_NEVER INT64_MAX

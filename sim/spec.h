@@ -65,6 +65,7 @@ struct spec_coll {
 	uint32_t group, stream;
 	uint64_t count;
 	const char *dtype, *tensor; /* tensor: NULL = not said */
+	uint8_t op, type, element_bytes; /* event.h: enum event_op, enum event_dtype */
 	bool nowait, block, never, complete;
 };
 

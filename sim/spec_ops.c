@@ -1,4 +1,5 @@
 /* spec_ops.c - the operations of a program, one reader a kind. */
+#include "calls.h"
 #include "spec_internal.h"
 
 #include "../proto/frame.h"
@@ -106,6 +107,24 @@ static bool get_only(struct parser *p, const json_t *v, struct spec_op *op)
 	       spec_get_ops(p, json_array_get(v, 2), &op->only.body);
 }
 
+/* As events have it. What they have no number for is still one of its own here. */
+static void get_wire_call(struct parser *p, struct spec_op *op)
+{
+	struct spec_coll *c = &op->coll;
+	char *remark = p->spec->remark;
+
+	c->op = (uint8_t)call_op(op->name);
+	c->type = (uint8_t)call_dtype(c->dtype);
+	c->element_bytes = (uint8_t)call_dtype_bytes((enum event_dtype)c->type);
+	if (c->op == OP_UNKNOWN && !remark[0])
+		snprintf(remark, sizeof p->spec->remark,
+			 "the operation \"%.60s\" is kept as \"unknown\"", op->name);
+	if (c->type == DTYPE_UNKNOWN && !remark[0])
+		snprintf(remark, sizeof p->spec->remark,
+			 "the type \"%.60s\" is kept as \"unknown\", its sizes count elements",
+			 c->dtype);
+}
+
 /* ["coll", group, operation, count, dtype, ms, {options}] */
 static bool get_coll(struct parser *p, const json_t *v, struct spec_op *op)
 {
@@ -124,6 +143,7 @@ static bool get_coll(struct parser *p, const json_t *v, struct spec_op *op)
 	if (!get_stream(p, json_object_get(options, "on"), c->group, &c->stream) ||
 	    (tensor && !spec_get_name(p, tensor, "name", SHM_MAX_STRING, &c->tensor)))
 		return false;
+	get_wire_call(p, op);
 	c->nowait = is_set(options, "nowait");
 	c->block = is_set(options, "block");
 	c->never = is_set(options, "never");
