@@ -173,15 +173,13 @@ static int open_collector(struct sim *s)
 /* The collector's timer until then. */
 static bool pass_until(struct sim *s, int64_t until_ns)
 {
-	int64_t beat_ns = s->now_ns;
-
 	while (s->now_ns < until_ns) {
 		bool quiet = s->now_ns - s->spoke_ns >= QUIET_AFTER_NS;
 		int64_t next_ns = s->now_ns + (quiet ? QUIET_TICK_NS : TICK_NS);
 
 		s->now_ns = next_ns < until_ns ? next_ns : until_ns;
-		if (s->now_ns - beat_ns >= BEAT_NS) {
-			beat_ns = s->now_ns;
+		if (s->now_ns - s->beat_ns >= BEAT_NS) {
+			s->beat_ns = s->now_ns;
 			if (!agents_beat(s))
 				return false;
 		}
@@ -257,7 +255,7 @@ int sim_tell(struct sim_result *ret, const struct play *p, const struct sim_conf
 		return SIM_FAILED;
 	}
 	s.now_ns = s.spec->probes ? -BEFORE_NS : 0;
-	s.spoke_ns = s.now_ns;
+	s.spoke_ns = s.beat_ns = s.now_ns;
 	r = open_collector(&s);
 	made = s.store != NULL;
 	fine = r == 0 && agents_make(&s) && run(&s);

@@ -48,7 +48,7 @@ struct sim {
 	struct core *core;
 	struct ingest *ingest;
 	struct store_job *jobs; /* submitted, not written; newest last */
-	int64_t now_ns, spoke_ns; /* the case's time; when something was last told */
+	int64_t now_ns, spoke_ns, beat_ns; /* the case's time; when agents last told something, beat */
 	uint64_t n_parcels;
 	struct sim_msg *unanswered;
 };
