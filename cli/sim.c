@@ -172,7 +172,7 @@ static int play(const struct sim_options *o, struct spec *s)
 		spec_add_noise(s, o->noise, o->seed);
 	if (s->remark[0])
 		cli_say("%s: %s", o->spec, s->remark);
-	r = play_run(&p, s, why, sizeof why);
+	r = play_run(&p, s, 0, why, sizeof why);
 	if (r != PLAY_OK) {
 		cli_say("%s cannot be played: %s", o->spec,
 			r == PLAY_REFUSED ? why : "there is not enough memory");

@@ -308,9 +308,10 @@ static int run(struct play_build *b)
 	return r;
 }
 
-int play_run(struct play **ret, const struct spec *s, char *why, size_t n_why)
+int play_run(struct play **ret, const struct spec *s, uint32_t max_nodes, char *why, size_t n_why)
 {
-	struct play_build b = { .why = why, .n_why = n_why };
+	struct play_build b = { .why = why, .n_why = n_why,
+				.max_nodes = max_nodes ? max_nodes : PLAY_MAX_NODES };
 	struct play *p = calloc(1, sizeof *p);
 	int r;
 

@@ -13,7 +13,7 @@
 #include "spec.h"
 
 #define PLAY_MAX_NODES (1u << 20)
-#define PLAY_MAX_VISITS (16u << 20) /* operations looked at, those that do nothing too */
+#define PLAY_VISITS_A_NODE 16 /* operations looked at, those that do nothing too */
 #define PLAY_MAX_NS INT64_C(2592000000000000) /* 30 days */
 #define PLAY_NEVER INT64_MAX
 #define PLAY_LAUNCH_NS 10000
@@ -82,6 +82,6 @@ enum play_outcome {
 	PLAY_REFUSED, /* why says what */
 };
 
-/* 0, PLAY_REFUSED or -ENOMEM. */
-int play_run(struct play **ret, const struct spec *s, char *why, size_t n_why);
+/* max_nodes: 0 = PLAY_MAX_NODES. 0, PLAY_REFUSED or -ENOMEM. */
+int play_run(struct play **ret, const struct spec *s, uint32_t max_nodes, char *why, size_t n_why);
 void play_free(struct play *p); /* NULL is fine */

@@ -27,6 +27,7 @@ struct play_build {
 	char *why;
 	size_t n_why;
 	bool refused, no_memory;
+	uint32_t max_nodes;
 	uint64_t n_visits;
 	uint32_t n_nodes_alloc, n_pairs_alloc, n_waits_alloc;
 	struct play_edge *edges;

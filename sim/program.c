@@ -60,8 +60,8 @@ static uint32_t add_node(struct play_build *b, enum play_kind kind, uint32_t aft
 {
 	struct play *p = b->play;
 
-	if (p->n_nodes == PLAY_MAX_NODES) {
-		play_refuse(b, "the programs come to more than %u operations", PLAY_MAX_NODES);
+	if (p->n_nodes == b->max_nodes) {
+		play_refuse(b, "the programs come to more than %u operations", b->max_nodes);
 		return PLAY_NONE;
 	}
 	if (!grow(b, &p->nodes, p->n_nodes, &b->n_nodes_alloc, sizeof *p->nodes))
@@ -186,9 +186,9 @@ static bool add_p2p(struct play_build *b, const struct spec_op *op, const struct
 	for (uint32_t i = 0; i < n_pairs; i++) {
 		uint32_t peer = pairs[i].peer;
 
-		if (p->n_pairs == PLAY_MAX_NODES)
+		if (p->n_pairs == b->max_nodes)
 			return play_refuse(b, "the programs come to more than %u messages",
-					   PLAY_MAX_NODES);
+					   b->max_nodes);
 		if (!grow(b, &p->pairs, p->n_pairs, &b->n_pairs_alloc, sizeof *p->pairs))
 			return false;
 		p->pairs[p->n_pairs++] = (struct play_pair){
@@ -320,6 +320,13 @@ static bool add_1f1b(struct play_build *b, const struct spec_op *op)
 
 static bool expand(struct play_build *b, const struct spec_list *list);
 
+static bool visit(struct play_build *b)
+{
+	if (b->n_visits++ < (uint64_t)b->max_nodes * PLAY_VISITS_A_NODE)
+		return true;
+	return play_refuse(b, "the programs repeat themselves too often");
+}
+
 static bool expand_op(struct play_build *b, const struct spec_op *op)
 {
 	switch (op->kind) {
@@ -331,9 +338,7 @@ static bool expand_op(struct play_build *b, const struct spec_op *op)
 		return add_kernel(b, op, op->name, op->ms);
 	case SPEC_REPEAT:
 		for (uint32_t i = 0; i < op->repeat.n; i++) {
-			if (b->n_visits++ > PLAY_MAX_VISITS)
-				return play_refuse(b, "the programs repeat themselves too often");
-			if (!expand(b, &op->repeat.body))
+			if (!visit(b) || !expand(b, &op->repeat.body))
 				return false;
 		}
 		return true;
@@ -365,9 +370,7 @@ static bool expand(struct play_build *b, const struct spec_list *list)
 	for (uint32_t i = 0; i < list->n; i++) {
 		uint32_t from = b->play->n_nodes;
 
-		if (b->n_visits++ > PLAY_MAX_VISITS)
-			return play_refuse(b, "the programs repeat themselves too often");
-		if (!expand_op(b, &list->v[i]))
+		if (!visit(b) || !expand_op(b, &list->v[i]))
 			return false;
 		if (list->v[i].kind == SPEC_REPEAT || list->v[i].kind == SPEC_ONLY)
 			continue;
