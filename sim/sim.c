@@ -1,6 +1,7 @@
 #include "sim_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,18 +247,21 @@ int sim_tell(struct sim_result *ret, const struct play *p, const struct sim_conf
 {
 	struct sim s = { .play = p, .spec = p->spec, .cfg = cfg, .result = ret, .why = why,
 			 .n_why = n_why, .rng = cfg->seed };
-	bool fine, made;
-	int r;
+	bool fine;
+	int r, fd;
 
 	*ret = (struct sim_result){ 0 };
-	if (access(cfg->db, F_OK) == 0) {
+	/* Ours from here on, and nobody else's before. */
+	fd = open(cfg->db, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0 && errno == EEXIST) {
 		sim_fail(&s, "%s is there already. Remove it, or name another file with --db", cfg->db);
 		return SIM_FAILED;
 	}
+	if (fd >= 0)
+		close(fd);
 	s.now_ns = s.spec->probes ? -BEFORE_NS : 0;
 	s.spoke_ns = s.beat_ns = s.now_ns;
 	r = open_collector(&s);
-	made = s.store != NULL;
 	fine = r == 0 && agents_make(&s) && run(&s);
 	if (s.ingest) { /* what is left is given back as failed */
 		s.failed |= !fine;
@@ -269,7 +273,7 @@ int sim_tell(struct sim_result *ret, const struct play *p, const struct sim_conf
 	core_free(s.core);
 	store_close(s.store);
 	agents_free(&s);
-	if (!fine && made)
+	if (!fine && fd >= 0)
 		forget_catalogue(cfg->db);
 	if (fine)
 		return SIM_OK;

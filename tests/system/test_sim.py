@@ -8,6 +8,8 @@ import json
 import math
 import os
 import random
+import resource
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -34,8 +36,8 @@ def stamp(spec, rank, at):
     return None if at is None else at + round(offset_us * 1000) + round(at * drift_ppm / 1e6)
 
 
-def call(*words):
-    return subprocess.run([SYNCLINE, *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+def call(*words, **more):
+    return subprocess.run([SYNCLINE, *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, **more)
 
 
 class Folder(unittest.TestCase):
@@ -254,6 +256,16 @@ class Command(Folder):
         self.assertEqual(r.returncode, 3)
         self.assertIn("no", r.stderr)
 
+    def test_a_disk_that_takes_no_more_leaves_no_half_catalogue(self):
+        def no_room():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        db = os.path.join(self.dir, "full.db")
+        r = call("sim", self.write(self.SMALL), "--db", db, preexec_fn=no_room)
+        self.assertEqual(r.returncode, 3)
+        self.assertIn(db, r.stderr)
+        self.assertEqual([f for f in os.listdir(self.dir) if f.startswith("full.db")], [])
+
     def test_a_file_that_is_missing_is_named(self):
         r = call("sim", os.path.join(self.dir, "none.json"), "--db", os.path.join(self.dir, "x.db"))
         self.assertEqual(r.returncode, 3)
@@ -309,6 +321,68 @@ class Command(Folder):
         self.assertEqual(t.db.execute("SELECT count(*) FROM raw_agent").fetchone(), (2,))
         self.assertEqual(t.db.execute("SELECT n_seen, n_expected FROM collective").fetchall(), [(300, 300)])
         self.assertEqual({r.left for r in t.ranks.values()}, {1_010_000})
+
+
+class Drawn:
+    """Cases at random: every operation, deadlocks, calls that do not match."""
+
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.world = self.rng.randint(1, 6)
+        self.groups = {f"g{i}": self.some_ranks() for i in range(self.rng.randint(0, 3))}
+        prog = {"*": self.ops(0, set())}
+        prog.update({str(rank): self.ops(0, set()) for rank in range(self.world) if self.rng.random() < 0.5})
+        stages = self.rng.sample(range(self.world), self.rng.randint(1, self.world))
+        ms = [self.ms() for _ in stages] if self.rng.random() < 0.5 else self.ms()
+        prog[",".join(map(str, stages)) + " "] = [["1f1b", stages, self.rng.randint(0, 4), ms, self.ms(), 5]]
+        prog[f"0-{self.world - 1}"] = self.ops(0, set())
+        self.spec = {"id": f"drawn-{seed}", "world": self.world, "pg": self.groups, "prog": prog}
+
+    def some_ranks(self):
+        return ",".join(map(str, sorted(self.rng.sample(range(self.world), self.rng.randint(1, self.world)))))
+
+    def ms(self):
+        return self.rng.choice([0, 0.001, 1, 2.5, self.rng.random() * 10])
+
+    def coll(self, made):
+        chance, options = lambda p: self.rng.random() < p, {}
+        options.update({o: 1 for o, p in (("nowait", 0.2), ("block", 0.2), ("never", 0.05)) if chance(p)})
+        if chance(0.1):
+            options["on"] = self.rng.choice(["c", "p", "z", "comm:dp"])
+        if chance(0.3):
+            options["mismatch"] = "complete"
+        if chance(0.1):
+            options["name"] = self.rng.choice("ab")
+        group = self.rng.choice([*self.groups, "dp"])
+        made.add(group)
+        return ["coll", group, "broadcast" if chance(0.05) else "allreduce", self.rng.choice([1, 1, 1, 2]), "f32", self.ms(), options]
+
+    def ops(self, depth, made):
+        rng, kinds = self.rng, ["k", "k", "cpu", "coll", "coll", "coll", "p2p", "sync", "step", "gauge", "ev", "wait", "stall"]
+        out = []
+        for kind in rng.choices(kinds + ["rep", "only"] * (depth < 2), k=rng.randint(1, 6)):
+            if kind in ("k", "cpu"):
+                out.append([kind, self.ms(), kind])
+            elif kind == "coll":
+                out.append(self.coll(made))
+            elif kind == "p2p":
+                pairs = [[rng.choice("sr"), rng.randrange(self.world), 1] for _ in range(rng.randint(1, 3))]
+                out.append(["p2p", pairs, self.ms(), {"block": int(rng.random() < 0.2)}])
+            elif kind == "wait" and made:
+                out.append(["wait", rng.choice(sorted(made))])
+            elif kind == "rep":
+                out.append(["rep", rng.randint(0, 3), self.ops(depth + 1, set(made))])
+            elif kind == "only":
+                out.append(["only", self.some_ranks(), self.ops(depth + 1, set(made))])
+            elif kind == "stall" and rng.random() < 0.1:
+                out.append(["stall", "s"])
+            elif kind in ("sync", "step"):
+                out.append([kind])
+            elif kind == "gauge":
+                out.append(["gauge", "batch", 1.5])
+            elif kind == "ev":
+                out.append(["ev", "loop", "branch", {"taken": 1}])
+        return out
 
 
 class Reference(Folder):
@@ -389,6 +463,19 @@ class Reference(Folder):
             for noise, seed in ((0, 0), (0.05, 1), (0.05, 7), (0.05, 2**40 + 9), (0.3, 12)):
                 total += self.compare(path, noise, seed)
         print(f"{len(self.specs)} cases, {total} starts and ends compared", file=sys.stderr)
+
+    def test_cases_at_random_are_the_reference_s(self):
+        total = n = 0
+        for seed in range(60):
+            spec = Drawn(seed).spec
+            try:
+                self.interp.run(json.loads(json.dumps(spec)))
+            except KeyError:
+                continue  # a wait for a call that was not made: refused here too
+            total += self.compare(self.write(spec), *((0.05, seed) if seed % 2 else (0, 0)))
+            n += 1
+        self.assertGreater(n, 20)
+        print(f"{n} cases at random, {total} starts and ends compared", file=sys.stderr)
 
 
 if __name__ == "__main__":
