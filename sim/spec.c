@@ -389,9 +389,11 @@ int spec_parse(struct spec **ret, const char *text, size_t n_bytes, char *why, s
 		return -ENOMEM;
 	p.spec->json = json_loadb(text, n_bytes, 0, &e);
 	if (!p.spec->json) {
+		bool no_memory = e.text[0] == '\0'; /* it does not always say so */
+
 		spec_refuse(&p, "line %d, column %d: %s", e.line, e.column, e.text);
 		spec_free(p.spec);
-		return SPEC_REFUSED;
+		return no_memory ? -ENOMEM : SPEC_REFUSED;
 	}
 	fine = get_spec(&p, p.spec->json);
 	json_decref(p.groups);

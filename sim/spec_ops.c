@@ -1,5 +1,6 @@
 /* spec_ops.c - the operations of a program, one reader a kind. */
 #include "calls.h"
+#include "json_text.h"
 #include "spec_internal.h"
 
 #include "../proto/frame.h"
@@ -293,7 +294,7 @@ static bool get_record(struct parser *p, const json_t *v, struct spec_op *op)
 						       (int32_t)json_integer_value(level) % 100 :
 						       level_of(json_string_value(level));
 	}
-	op->record.fields = fields ? json_dumps(fields, JSON_COMPACT) : strdup("{}");
+	op->record.fields = fields ? json_text(fields, JSON_COMPACT) : strdup("{}");
 	if (!op->record.fields) {
 		p->no_memory = true;
 		return false;

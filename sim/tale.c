@@ -1,3 +1,4 @@
+#include "json_text.h"
 #include "tale.h"
 
 #include "../proto/shm.h"
@@ -105,15 +106,18 @@ static char *format(const char *fmt, ...)
 
 static void put_record(struct teller *w, int64_t at_ns, const struct spec_op *op)
 {
-	json_t *category = json_sprintf("%s.%s", op->record.category, op->name);
-	char *quoted = category ? json_dumps(category, JSON_ENCODE_ANY) : NULL;
+	json_t *category;
+	char *quoted;
 
-	if (op->record.log_level >= 0)
+	if (op->record.log_level >= 0) {
 		put_text(w, at_ns, SHM_TEXT_LOG, (uint32_t)op->record.log_level,
 			 format("case\t%s", op->record.log_text));
-	else
-		put_text(w, at_ns, SHM_TEXT_RECORD, 0,
-			 quoted ? format("{\"c\":%s,\"f\":%s}", quoted, op->record.fields) : NULL);
+		return;
+	}
+	category = json_sprintf("%s.%s", op->record.category, op->name);
+	quoted = json_text(category, JSON_ENCODE_ANY);
+	put_text(w, at_ns, SHM_TEXT_RECORD, 0,
+		 quoted ? format("{\"c\":%s,\"f\":%s}", quoted, op->record.fields) : NULL);
 	free(quoted);
 	json_decref(category);
 }
@@ -149,11 +153,12 @@ static void put_groups(struct teller *w)
 			continue;
 		list = json_array();
 		for (uint32_t rank = w->rank; rank < s->world; rank++)
-			if (spec_has(ranks, rank))
-				json_array_append_new(list, json_integer(rank));
+			if (spec_has(ranks, rank) &&
+			    json_array_append_new(list, json_integer(rank)) != 0)
+				w->no_memory = true;
 		record = json_pack("{s:s, s:{s:s, s:o}}", "c", "meta.group", "f", "name",
 				   s->groups[g].name, "ranks", list);
-		put_text(w, 0, SHM_TEXT_RECORD, 0, record ? json_dumps(record, JSON_COMPACT) : NULL);
+		put_text(w, 0, SHM_TEXT_RECORD, 0, json_text(record, JSON_COMPACT));
 		json_decref(record);
 	}
 }
