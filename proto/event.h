@@ -95,7 +95,8 @@ enum event_kind {
 	 *   flags = stream, a = step << 32 | launch, b = the other launch. What the
 	 *   order in a stream says already is not said again.
 	 * COLL_SUBMIT: which launch is that call? flags, name and a as its
-	 *   COLL_BEGIN, b = launch. Several calls of one launch are fused: they
+	 *   COLL_BEGIN, b = (root + 1) << 32 | launch, the root a rank of the job;
+	 *   0 above = it has none, or none is known. Several calls of one launch are fused: they
 	 *   begin and end as one. Where a SUBMIT is told, the BEGIN of the call is
 	 *   its begin on the device and not the host's call. */
 	EVENT_LAUNCH = 32,
@@ -174,6 +175,10 @@ enum event_dtype {
 static inline uint16_t event_coll_flags(enum event_op op, enum event_dtype dtype)
 {
 	return (uint16_t)((unsigned)op << 8 | (unsigned)dtype);
+}
+static inline uint64_t event_submit_b(int64_t root, uint32_t launch) /* root -1 = none */
+{
+	return (uint64_t)(root + 1) << 32 | launch;
 }
 static inline uint16_t event_bucket_flags(unsigned ddp, unsigned micro)
 {

@@ -270,7 +270,7 @@ static void say_begin(struct large *l, uint32_t rank, int64_t at_ns, unsigned fl
 		uint32_t number = say_launch(l, rank, stream, 0);
 
 		say(l, RING_HOST, rank, l->real.host_ns[rank], EVENT_COLL_SUBMIT, flags, name, seq,
-		    number);
+		    event_submit_b(-1, number));
 	}
 	say(l, l->cfg.device ? RING_DEVICE : RING_HOST, rank, at_ns, EVENT_COLL_BEGIN, flags, name,
 	    seq, 4096 | (l->cfg.device ? 0 : EVENT_COLL_SYNC_BIT));

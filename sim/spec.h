@@ -63,6 +63,7 @@ enum { SPEC_STREAM_COMPUTE, SPEC_STREAM_P2P };
 
 struct spec_coll {
 	uint32_t group, stream;
+	int32_t root; /* -1 = not said */
 	uint64_t count;
 	const char *dtype, *tensor; /* tensor: NULL = not said */
 	uint8_t op, type, element_bytes; /* event.h: enum event_op, enum event_dtype */

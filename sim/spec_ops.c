@@ -21,8 +21,21 @@ static bool is_set(const json_t *options, const char *key)
 
 static bool get_options(struct parser *p, const json_t *v, const json_t **ret)
 {
+	static const char *const keys[] = { "nowait", "block", "on", "never", "mismatch", "name", "root" };
+	const char *key;
+	json_t *value;
+
 	if (v && !json_is_object(v))
 		return spec_refuse(p, "what follows the duration is an object of options");
+	json_object_foreach((json_t *)v, key, value) {
+		bool known = false;
+
+		for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+			known |= strcmp(key, keys[i]) == 0;
+		if (!known && !p->spec->remark[0])
+			snprintf(p->spec->remark, sizeof p->spec->remark,
+				 "the option \"%.60s\" has no meaning here and is passed over", key);
+	}
 	*ret = v;
 	return true;
 }
@@ -130,7 +143,8 @@ static void get_wire_call(struct parser *p, struct spec_op *op)
 static bool get_coll(struct parser *p, const json_t *v, struct spec_op *op)
 {
 	struct spec_coll *c = &op->coll;
-	const json_t *options = NULL, *tensor, *mismatch;
+	const json_t *options = NULL, *tensor, *mismatch, *root;
+	uint64_t root_rank = 0;
 
 	if (!get_group(p, json_array_get(v, 1), &c->group) ||
 	    !spec_get_name(p, json_array_get(v, 2), "the operation", FRAME_MAX_ID, &op->name) ||
@@ -141,9 +155,12 @@ static bool get_coll(struct parser *p, const json_t *v, struct spec_op *op)
 		return false;
 	tensor = json_object_get(options, "name");
 	mismatch = json_object_get(options, "mismatch");
+	root = json_object_get(options, "root");
 	if (!get_stream(p, json_object_get(options, "on"), c->group, &c->stream) ||
-	    (tensor && !spec_get_name(p, tensor, "name", SHM_MAX_STRING, &c->tensor)))
+	    (tensor && !spec_get_name(p, tensor, "name", SHM_MAX_STRING, &c->tensor)) ||
+	    (root && !spec_get_whole(p, root, "root", 0, p->spec->world - 1, &root_rank)))
 		return false;
+	c->root = root ? (int32_t)root_rank : -1;
 	get_wire_call(p, op);
 	c->nowait = is_set(options, "nowait");
 	c->block = is_set(options, "block");

@@ -237,11 +237,11 @@ static void tell_submits(struct teller *w, int64_t at_ns, const struct play_node
 	if (n->kind == PLAY_COLL)
 		say(w, TALE_HOST, at_ns, EVENT_COLL_SUBMIT, flags_of(n),
 		    name_id(w, p->spec->groups[n->group].name), event_a(n->step, n->call),
-		    n->launch);
+		    event_submit_b(n->op->coll.root, n->launch));
 	for (uint32_t i = n->first_pair; i < n->first_pair + n->n_pairs; i++)
 		say(w, TALE_HOST, at_ns, EVENT_COLL_SUBMIT, message_flags(&p->pairs[i]),
 		    message_name(w, &p->pairs[i]), event_a(n->step, p->pairs[i].number),
-		    n->launch);
+		    event_submit_b(-1, n->launch));
 }
 
 static void tell_launch(struct teller *w, const struct play_node *host)

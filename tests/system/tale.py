@@ -44,6 +44,7 @@ class Rank:
         self.launches = {}    # number -> (time, stream, name, step)
         self.device = {}      # number -> [start, end]; None = did not happen
         self.calls = {}       # number -> [(flags, group, seq)]: one, or several of a message node
+        self.roots = {}       # number -> root of the call
         self.bytes = {}       # (group, seq) -> bytes
         self.waits = {}       # number -> the launches of other streams that it waits for
         self.work = []        # [name, start, end] of the host
@@ -84,8 +85,11 @@ class Tale:
             r.launches[low] = (t, flags, name, step)
             r.device[low] = [None, None]
         elif kind == COLL_SUBMIT:
+            root, b = (b >> 32) - 1, b & 0xFFFFFFFF
             r.calls.setdefault(b, []).append((flags, name, low))
             begun[process, name, low, flags] = b
+            if root >= 0:
+                r.roots[b] = root
         elif kind == STREAM_WAIT:
             r.waits.setdefault(low, []).append(b)
         elif kind in (KERNEL_BEGIN, KERNEL_END):

@@ -127,7 +127,9 @@ class Rules(Folder):
         self.check("R03")
 
     def test_R04_a_collective_waits_for_its_stream_and_the_compute_work(self):
-        self.check("R04")
+        _, _, t = self.check("R04")
+        self.assertEqual([r.roots for r in t.ranks.values()], [{6: 1}] * 2)
+        self.assertEqual({k: v for k, v in t.ranks[0].bytes.items()}, {("dp", k): 16 for k in range(1, 5)})
 
     def test_R05_a_collective_ends_when_the_last_has_come(self):
         _, _, t = self.check("R05")
@@ -313,6 +315,12 @@ class Command(Folder):
         r = call("sim", self.write(spec), "--db", os.path.join(self.dir, "c.db"))
         self.assertEqual(r.returncode, 0)
         self.assertIn('"colour"', r.stderr)
+
+    def test_an_option_that_is_none_is_said_and_passed_over(self):
+        spec = {"world": 1, "prog": {"0": [["coll", "dp", "allreduce", 1, "f32", 1, {"nowiat": 1}]]}}
+        r = call("sim", self.write(spec), "--db", os.path.join(self.dir, "o.db"))
+        self.assertEqual(r.returncode, 0)
+        self.assertIn('"nowiat"', r.stderr)
 
     def test_many_ranks_on_one_host_have_several_agents(self):
         spec = {"world": 300, "prog": {"*": [["coll", "dp", "allreduce", 1, "f32", 1], ["sync"]]}}
