@@ -374,7 +374,7 @@ static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk
 
 		if (ev[i].kind >= EVENT_FIRST_RAW_KIND)
 			continue;
-		if (ev[i].kind > EVENT_BUCKET_REDUCED || ev[i].kind == EVENT_NONE) {
+		if (!event_kind_is_known(ev[i].kind)) {
 			c->n_unknown_kind++;
 			continue;
 		}

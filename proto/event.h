@@ -8,6 +8,7 @@
 #pragma once
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct event {
@@ -54,7 +55,9 @@ enum event_kind {
 	 * this rank knows it is complete (sync: the call returns; async: the
 	 * future's callback). flags = op << 8 | dtype, name = group name,
 	 * a = step << 32 | sequence number in the group (from 0, low 32 bits),
-	 * b = bytes of the input. A BEGIN with EVENT_COLL_SYNC_BIT in b's top bit
+	 * b = bytes of the input. A message from one rank to another is a send of
+	 * the one and a receive of the other in a group "… p2p SOURCE>TARGET" of
+	 * its own. A BEGIN with EVENT_COLL_SYNC_BIT in b's top bit
 	 * blocks the calling thread until END. */
 	EVENT_COLL_BEGIN = 5,
 	EVENT_COLL_END = 6,
@@ -69,7 +72,40 @@ enum event_kind {
 	EVENT_BUCKET_SUBMIT = 8,
 	EVENT_BUCKET_REDUCED = 9,
 
-	/* 10..31 are kept for the loop, 32..63 for GPU and NCCL. */
+	/* Work of a host thread that the program names (saving, logging, collecting
+	 * garbage, setting up). name = what, a = step << 32. One that has begun and
+	 * not ended is what the thread is in. */
+	EVENT_WORK_BEGIN = 10,
+	EVENT_WORK_END = 11,
+
+	/* A host thread stands still until the device is done. a = step << 32 |
+	 * number of the launch that it waits for; 0 = for all of them. */
+	EVENT_HOST_WAIT_BEGIN = 12,
+	EVENT_HOST_WAIT_END = 13,
+
+	/* 14..31 are kept for the loop. */
+
+	/* The device as its runtime shows it. Launches of a process are numbered
+	 * from 1 in the order of the calls; streams by the process, 0 = unknown.
+	 * LAUNCH: a host thread has given work to a stream. flags = stream, name =
+	 *   what the program calls it (0 = nothing), a = step << 32 | launch.
+	 * KERNEL: it runs on the device; as its LAUNCH. Work that is a collective
+	 *   or a message has none: its COLL_BEGIN and COLL_END are the device's.
+	 * STREAM_WAIT: that launch may not begin before another one has ended.
+	 *   flags = stream, a = step << 32 | launch, b = the other launch. What the
+	 *   order in a stream says already is not said again.
+	 * COLL_SUBMIT: which launch is that call? flags, name and a as its
+	 *   COLL_BEGIN, b = (root + 1) << 32 | launch, the root a rank of the job;
+	 *   0 above = it has none, or none is known. Several calls of one launch are fused: they
+	 *   begin and end as one. Where a SUBMIT is told, the BEGIN of the call is
+	 *   its begin on the device and not the host's call. */
+	EVENT_LAUNCH = 32,
+	EVENT_KERNEL_BEGIN = 33,
+	EVENT_KERNEL_END = 34,
+	EVENT_STREAM_WAIT = 35,
+	EVENT_COLL_SUBMIT = 36,
+
+	/* 37..63 are kept for GPU and NCCL. */
 
 	/* The C API (syncline_probe.h), stored as raw events only. */
 	EVENT_MARK = 64,
@@ -85,6 +121,13 @@ enum event_kind {
 /* Kinds below this one are read by the analysis; a chunk without any is stored
  * without being decoded. */
 #define EVENT_FIRST_RAW_KIND 64
+
+static inline bool event_kind_is_known(unsigned kind)
+{
+	return (kind > EVENT_NONE && kind <= EVENT_HOST_WAIT_END) ||
+	       (kind >= EVENT_LAUNCH && kind <= EVENT_COLL_SUBMIT) ||
+	       (kind >= EVENT_MARK && kind <= EVENT_COUNTER);
+}
 
 enum event_phase {
 	PHASE_NONE = 0,
@@ -132,6 +175,10 @@ enum event_dtype {
 static inline uint16_t event_coll_flags(enum event_op op, enum event_dtype dtype)
 {
 	return (uint16_t)((unsigned)op << 8 | (unsigned)dtype);
+}
+static inline uint64_t event_submit_b(int64_t root, uint32_t launch) /* root -1 = none */
+{
+	return (uint64_t)(root + 1) << 32 | launch;
 }
 static inline uint16_t event_bucket_flags(unsigned ddp, unsigned micro)
 {

@@ -189,14 +189,21 @@ void emit_raw(struct gate *g, uint64_t head, uint64_t a, uint64_t b)
 	(UINT64_C(1) << EVENT_STEP_BEGIN | UINT64_C(1) << EVENT_STEP_END |                    \
 	 UINT64_C(1) << EVENT_COLL_BEGIN | UINT64_C(1) << EVENT_COLL_END)
 
+#define GPU_KINDS                                                                            \
+	(UINT64_C(1) << EVENT_LAUNCH | UINT64_C(1) << EVENT_KERNEL_BEGIN |                    \
+	 UINT64_C(1) << EVENT_KERNEL_END | UINT64_C(1) << EVENT_STREAM_WAIT |                 \
+	 UINT64_C(1) << EVENT_COLL_SUBMIT)
+
 /* Which level a kind belongs to. Of a kind that this build does not know the
  * caller has decided. */
 static inline unsigned level_of(unsigned kind)
 {
 	if (kind < 64 && (STEP_KINDS >> kind & 1))
 		return LEVEL_STEPS;
-	return kind <= EVENT_BUCKET_REDUCED || kind >= EVENT_FIRST_RAW_KIND ? LEVEL_DEFAULT
-									    : LEVEL_STEPS;
+	if (kind < 64 && (GPU_KINDS >> kind & 1))
+		return LEVEL_GPU;
+	return kind <= EVENT_HOST_WAIT_END || kind >= EVENT_FIRST_RAW_KIND ? LEVEL_DEFAULT
+									   : LEVEL_STEPS;
 }
 
 void probe_emit(unsigned kind, unsigned flags, uint32_t name, uint64_t a, uint64_t b)

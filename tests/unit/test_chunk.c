@@ -6,7 +6,7 @@
 
 #define SEED UINT64_C(20260301)
 
-/* Events of a shape: 0 a training loop's, 1 anything at all, 2 all the same. */
+/* Events of a shape: 0 a training loop's, 1 anything at all, 2 all the same, 3 a device's. */
 static void make(struct event *ev, size_t n, unsigned shape, uint64_t *rng)
 {
 	uint64_t t = unit_rand(rng) >> 2;
@@ -22,6 +22,12 @@ static void make(struct event *ev, size_t n, unsigned shape, uint64_t *rng)
 			ev[i].name = (uint32_t)(r >> 8) % 4;
 			ev[i].a = event_a((uint32_t)(1000 + i / 40), (uint32_t)(r >> 16) % 5000);
 			ev[i].b = (r >> 32) % (64u << 20) | (r & EVENT_COLL_SYNC_BIT);
+		} else if (shape == 3) {
+			ev[i].kind = (uint16_t)(EVENT_LAUNCH + r % 5);
+			ev[i].flags = (uint16_t)((r >> 8) % 5);
+			ev[i].name = (uint32_t)(r >> 16) % 9;
+			ev[i].a = event_a((uint32_t)(i / 60), (uint32_t)(1 + i / 3));
+			ev[i].b = ev[i].kind == EVENT_STREAM_WAIT ? i / 4 : 0;
 		} else if (shape == 1) {
 			ev[i].kind = (uint16_t)(r % EVENT_N_KINDS);
 			ev[i].flags = (uint16_t)(r >> 8);
@@ -44,7 +50,7 @@ static void what_is_encoded_is_decoded(void **state)
 		struct chunk_info info;
 		size_t n_bytes, n_out;
 
-		make(ev, n, round % 3, &rng);
+		make(ev, n, round % 4, &rng);
 		n_bytes = chunk_encode(ev, n, buf);
 		assert_true(n_bytes <= CHUNK_MAX_BYTES(n));
 		assert_int_equal(chunk_peek(buf, n_bytes, &info), CHUNK_OK);
@@ -53,6 +59,14 @@ static void what_is_encoded_is_decoded(void **state)
 		assert_int_equal(n_out, n);
 		assert_memory_equal(out, ev, n * sizeof *ev);
 	}
+}
+
+static void a_kind_is_known_by_its_name(void **state)
+{
+	(void)state;
+	for (unsigned kind = 0; kind < EVENT_N_KINDS; kind++)
+		assert_int_equal(event_kind_is_known(kind),
+				 strcmp(event_kind_name(kind), "unknown") != 0);
 }
 
 static void a_loops_event_takes_at_most_sixteen_bytes(void **state)
@@ -135,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_encoded_is_decoded),
+		cmocka_unit_test(a_kind_is_known_by_its_name),
 		cmocka_unit_test(a_loops_event_takes_at_most_sixteen_bytes),
 		cmocka_unit_test(a_cut_chunk_is_refused_at_every_length),
 		cmocka_unit_test(a_flipped_bit_never_decodes_to_a_lying_head),

@@ -1,0 +1,79 @@
+/* bench_large - what one core of the analysis takes for a step of a large job.
+ *
+ *     bench_large [DP PP TP CALLS STEPS [device]]    default 64 8 8 200 8
+ *
+ * The job is made by sim/large.h; its making is not in the time of the analysis.
+ * Facts are cleared after each step, as the store would take them.
+ */
+#include "../../collector/core.h"
+#include "../../sim/large.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static uint32_t number(int argc, char **argv, int i, uint32_t standard)
+{
+	return i < argc ? (uint32_t)strtoul(argv[i], NULL, 10) : standard;
+}
+
+int main(int argc, char **argv)
+{
+	struct large_config cfg = {
+		.dp = number(argc, argv, 1, 64), .pp = number(argc, argv, 2, 8),
+		.tp = number(argc, argv, 3, 8), .n_calls = number(argc, argv, 4, 200),
+		.compute_ns = 2000000, .transfer_ns = 300000, .noise = 0.03, .seed = 1,
+		.max_offset_ns = 20000000, .device = argc > 6 && strcmp(argv[6], "device") == 0,
+		.fault = LARGE_SLOW_RANK, .target = 17, .from_step = 2, .factor = 1.2,
+	};
+	uint32_t n_steps = number(argc, argv, 5, 8);
+	double fed_s = 0, made_s = 0;
+	uint64_t n_events = 0;
+	struct rusage usage;
+	struct facts facts;
+	struct core *core;
+	struct large *l;
+
+	facts_init(&facts);
+	if (large_new(&l, &cfg) != 0 || core_new(&core, NULL, &facts) != 0 ||
+	    large_introduce(l, core) != 0) {
+		fprintf(stderr, "bench_large: no such layout, or no memory\n");
+		return 1;
+	}
+	printf("%u ranks, %u hosts, %u calls a step\n", large_world(l), large_n_hosts(l), cfg.n_calls);
+	for (uint32_t i = 0; i < n_steps; i++) {
+		struct large_step truth;
+		double a = now_s(), b, c;
+
+		if (large_next(l, &truth) != 0)
+			return 1;
+		b = now_s();
+		if (large_feed(l, core) != 0)
+			return 1;
+		c = now_s();
+		printf("step %u: %llu events, %zu calls told, made in %.3f s, analysed in %.3f s; the step takes %.3f s\n",
+		       i, (unsigned long long)truth.n_events, facts.collectives.n, b - a, c - b,
+		       (double)truth.dur_ns / 1e9);
+		facts_clear(&facts);
+		made_s += b - a;
+		fed_s += c - b;
+		n_events += truth.n_events;
+	}
+	getrusage(RUSAGE_SELF, &usage);
+	printf("a step: %.3f s of analysis (%.1f M events/s), %.3f s to make; %ld MiB\n", fed_s / n_steps,
+	       (double)n_events / fed_s / 1e6, made_s / n_steps, usage.ru_maxrss / 1024);
+	core_free(core);
+	large_free(l);
+	facts_fini(&facts);
+	return 0;
+}
