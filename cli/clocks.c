@@ -5,7 +5,7 @@
  * which is what log lines go by; --json has the offsets too.
  */
 #include "cli.h"
-#include "db.h"
+#include "clocks.h"
 #include "rows.h"
 #include "table.h"
 #include "term.h"
@@ -17,7 +17,7 @@
 
 struct clocks_options {
 	const char *path;
-	bool json, history;
+	bool json, history, hindsight;
 };
 
 static bool is_true(const json_t *row, const char *key)
@@ -192,31 +192,80 @@ static void put_history(FILE *f, const json_t *history)
 	table_put(f, t);
 }
 
-/* NULL with d->why set. */
-static json_t *build(struct db *d, bool history)
+static void put_hindsight(FILE *f, const json_t *hosts)
 {
-	json_t *v = json_object(), *hosts, *steps, *parts;
+	struct libscols_table *t = json_array_size(hosts) > 0 ? table_new(f) : NULL;
+	size_t i, k;
+	json_t *h, *p;
+
+	fprintf(f, "\n%sIn hindsight%s (all exchanges of the run are known; worst of its sixty parts)\n",
+		term_on(f, STYLE_BOLD), term_off(f));
+	if (!t) {
+		fprintf(f, "No host was probed.\n");
+		return;
+	}
+	table_column(t, "HOST", false);
+	table_column(t, "EXCHANGES", true);
+	table_column(t, "ERROR", true);
+	table_column(t, "SOFT", true);
+	table_column(t, "STEPS", true);
+	table_column(t, "UNDECIDED", true);
+	json_array_foreach((json_t *)hosts, i, h)
+	{
+		struct libscols_line *line = scols_table_new_line(t, NULL);
+		int64_t error_ns = 0, soft_ns = 0, n_undecided = 0;
+		char buf[32];
+
+		if (!line)
+			break;
+		json_array_foreach(json_object_get(h, "points"), k, p)
+		{
+			int64_t e = rows_ns(p, "error_ns"), s = rows_ns(p, "soft_ns");
+
+			if (e == INT64_MIN)
+				n_undecided++;
+			error_ns = e > error_ns ? e : error_ns;
+			soft_ns = s > soft_ns ? s : soft_ns;
+		}
+		table_cell(line, 0, rows_text(h, "host"));
+		cell_count(line, 1, count(h, "n_exchanges"));
+		table_cell(line, 2, term_ns(error_ns, buf, sizeof buf));
+		table_cell(line, 3, term_ns(soft_ns, buf, sizeof buf));
+		cell_count(line, 4, count(h, "n_steps"));
+		cell_count(line, 5, n_undecided);
+	}
+	table_put(f, t);
+}
+
+/* NULL with d->why set. */
+static json_t *build(struct db *d, const struct clocks_options *o)
+{
+	json_t *v = json_object(), *hosts, *steps, *parts, *late;
 
 	sqlite3_exec(d->handle, "BEGIN", NULL, NULL, NULL);
 	hosts = rows_all(d, sql_report_clocks);
 	steps = rows_all(d, sql_report_clock_steps);
-	parts = history ? rows_all(d, sql_report_clock_history) : json_array();
+	parts = o->history ? rows_all(d, sql_report_clock_history) : json_array();
+	late = o->hindsight ? clocks_hindsight(d) : json_array();
 	sqlite3_exec(d->handle, "COMMIT", NULL, NULL, NULL);
-	if (v && hosts && steps && parts) {
+	if (v && hosts && steps && parts && late) {
 		json_object_set_new(v, "reference", json_string("collector"));
 		json_object_set_new(v, "sign", json_string("reference = local + offset"));
 		json_object_set_new(v, "hosts", hosts);
 		json_object_set_new(v, "steps", steps);
-		if (history)
-			json_object_set_new(v, "history", parts);
-		else
-			json_decref(parts);
+		if (o->history)
+			json_object_set(v, "history", parts);
+		if (o->hindsight)
+			json_object_set(v, "hindsight", late);
+		json_decref(parts);
+		json_decref(late);
 		return v;
 	}
 	json_decref(v);
 	json_decref(hosts);
 	json_decref(steps);
 	json_decref(parts);
+	json_decref(late);
 	return NULL;
 }
 
@@ -242,6 +291,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'H':
 		o->history = true;
 		return 0;
+	case 'L':
+		o->hindsight = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (o->path)
 			argp_error(state, "takes one database, got '%s' and '%s'", o->path, arg);
@@ -261,6 +313,7 @@ int cmd_clocks(int argc, char **argv)
 	static const struct argp_option options[] = {
 		{"json", 'j', 0, 0, "one JSON object", 0},
 		{"history", 'H', 0, 0, "also how it was over time, in sixty parts", 0},
+		{"hindsight", 'L', 0, 0, "also estimate anew from all exchanges of the run, forward and back", 0},
 		{0},
 	};
 	static const struct argp_child children[] = {{&cli_color_argp, 0, 0, 0}, {0}};
@@ -290,7 +343,7 @@ int cmd_clocks(int argc, char **argv)
 		cli_say("%s", d.why);
 		return EXIT_UNREACHED;
 	}
-	v = build(&d, o.history);
+	v = build(&d, &o);
 	db_close(&d);
 	if (!v) {
 		cli_say("%s: %s", o.path, d.why[0] ? d.why : "out of memory");
@@ -307,6 +360,8 @@ int cmd_clocks(int argc, char **argv)
 		put_steps(stdout, json_object_get(v, "steps"));
 		if (o.history)
 			put_history(stdout, json_object_get(v, "history"));
+		if (o.hindsight)
+			put_hindsight(stdout, json_object_get(v, "hindsight"));
 	}
 	json_decref(v);
 	return n > 0 ? EXIT_INCOMPLETE : EXIT_FINE;

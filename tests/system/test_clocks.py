@@ -47,9 +47,29 @@ class Training(Hosts):
         self.assertTrue(10 * SECOND < took < 200 * SECOND, took)
         told = {v["key"].split("/")[1] for v in db.execute("select key from raw_verdict where class = 'clock.offset'")}
         self.assertEqual(len(told), 2, "host1 and host2 are apart by seconds")
+        self.check_hindsight(db)
         self.check_wall_step(db, start)
         self.check_arrivals(db, out, start)
         self.check_conversion(db)
+
+    def check_hindsight(self, db):
+        """What `syncline clocks --hindsight` makes of the stored exchanges holds the truth, too."""
+        r = subprocess.run([os.path.join(BUILD, "syncline"), "clocks", self.db_path, "--hindsight", "--json"], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        base = db.execute("select fleet_minus_raw_ns from raw_run").fetchone()[0]
+        hosts = json.loads(r.stdout)["hindsight"]
+        self.assertEqual([h["host"] for h in hosts], sorted(self.clocks))
+        n = 0
+        for h in hosts:
+            clock = self.clocks[h["host"]]
+            for p in h["points"]:
+                raw = p["host_ns"] + p["offset_ns"] - base
+                if p["error_ns"] is None or clock.near_step(raw):
+                    continue
+                self.assertLessEqual(abs(raw + clock.ahead(raw) - p["host_ns"]), p["error_ns"] + 2, p)
+                n += 1
+        self.assertGreater(n, 100)
 
     def check_wall_step(self, db, start):
         walls = db.execute("select * from clock_step where kind = 'wall'").fetchall()
