@@ -259,6 +259,10 @@ static int answer_json(struct reader *rd, const struct params *p, const struct q
 		return query_one(rd, sql_serve_cell, p, ret, why);
 	case ROUTE_CLOCKS:
 		return query_listed(rd, "hosts", sql_serve_clocks, p, ret, why);
+	case ROUTE_CLOCK_HISTORY:
+		return query_listed(rd, "history", sql_report_clock_history, p, ret, why);
+	case ROUTE_CLOCK_STEPS:
+		return query_listed(rd, "steps", sql_report_clock_steps, p, ret, why);
 	case ROUTE_DROPS:
 		return drops_json(rd, p, ret, why);
 	case ROUTE_LOGS:

@@ -188,6 +188,8 @@ static enum MHD_Result dispatch(struct request *rq)
 	case ROUTE_STEP:
 	case ROUTE_CELL:
 	case ROUTE_CLOCKS:
+	case ROUTE_CLOCK_HISTORY:
+	case ROUTE_CLOCK_STEPS:
 	case ROUTE_DROPS:
 	case ROUTE_LOGS:
 		return serve_start_job(rq);

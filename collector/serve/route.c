@@ -283,7 +283,8 @@ static enum route_outcome take_api(struct slice rest, struct route_request *r)
 	} plain[] = {
 		{ "boot", ROUTE_BOOT },	    { "run", ROUTE_RUN },	{ "ranks", ROUTE_RANKS },
 		{ "findings", ROUTE_FINDINGS }, { "steps", ROUTE_STEPS }, { "cell", ROUTE_CELL },
-		{ "clocks", ROUTE_CLOCKS }, { "drops", ROUTE_DROPS },	{ "logs", ROUTE_LOGS },
+		{ "clocks", ROUTE_CLOCKS }, { "clocks/history", ROUTE_CLOCK_HISTORY },
+		{ "clocks/steps", ROUTE_CLOCK_STEPS }, { "drops", ROUTE_DROPS }, { "logs", ROUTE_LOGS },
 		{ "events", ROUTE_EVENTS }, { "since", ROUTE_SINCE },	{ "login", ROUTE_LOGIN },
 		{ "heat/cols", ROUTE_COLS },
 	};

@@ -50,6 +50,8 @@ static void check_request(const struct route_request *r, enum route_outcome o)
 	case ROUTE_RANKS:
 	case ROUTE_FINDINGS:
 	case ROUTE_CLOCKS:
+	case ROUTE_CLOCK_HISTORY:
+	case ROUTE_CLOCK_STEPS:
 	case ROUTE_DROPS:
 	case ROUTE_EVENTS:
 	case ROUTE_SINCE:

@@ -266,6 +266,27 @@ class Hosts(unittest.TestCase):
             error.append(abs(off))
         return error, n_near
 
+    def hindsight_errors(self, db):
+        """What `syncline clocks --hindsight` makes of the stored exchanges holds the truth, too. How far off
+        its offsets are, but around a step of RAW."""
+        r = subprocess.run([os.path.join(BUILD, "syncline"), "clocks", self.db_path, "--hindsight", "--json"], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        base = db.execute("select fleet_minus_raw_ns from raw_run").fetchone()[0]
+        hosts = json.loads(r.stdout)["hindsight"]
+        self.assertEqual([h["host"] for h in hosts], sorted(self.clocks))
+        error = []
+        for h in hosts:
+            clock = self.clocks[h["host"]]
+            for p in h["points"]:
+                raw = p["host_ns"] + p["offset_ns"] - base
+                if p["error_ns"] is None or clock.near_step(raw):
+                    continue
+                off = abs(raw + clock.ahead(raw) - p["host_ns"])
+                self.assertLessEqual(off, p["error_ns"] + 2, p)
+                error.append(off)
+        return error
+
     def say(self, what, values_ns):
         v = sorted(values_ns)
         if v:

@@ -26,6 +26,7 @@ HOST = None
 N_STEPS, N_RANKS, SLOW_RANK = 530, 4, 2
 LAST = N_STEPS - 1
 T0 = 1_700_000_000_000_000_000
+CLOCK_ERRORS = ((T0, 900), (T0 + 1, 400))
 MS = 1_000_000
 CSP = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
        "img-src 'self' blob: data:; worker-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -50,7 +51,7 @@ def make_catalogue(path):
     put(db, 'raw_host', host_id=1, name='alpha', boot_id='b', time_ns_inode=1, same_clock=1)
     put(db, 'raw_host', host_id=2, name='beta\n"x"\\', boot_id='c', time_ns_inode=1, same_clock=0)
     put(db, 'raw_agent', agent=1, agent_id=b'a', host_id=1, version='0.1.0', n_given_up=7)
-    for at, error in ((T0, 900), (T0 + 1, 400)):
+    for at, error in CLOCK_ERRORS:
         put(db, 'raw_clock', host_id=1, at_ns=at, offset_ns=-5, error_ns=error, rtt_ns=800,
             quality='good', soft_ns=7, skew_ppb=-12.5, status='anchored')
     for rank in range(N_RANKS):
@@ -361,6 +362,11 @@ class Paths(ServeTest):
                                     'quality': 'good', 'soft_ns': 7, 'skew_ppb': -12.5, 'status': 'anchored',
                                     'same_clock': True, 'way': None, 'stamps': None, 'why': None})
         self.assertEqual((hosts[1]['same_clock'], hosts[1]['error_ns']), (False, None))
+        history = self.ok('/api/v1/clocks/history').json()['history']
+        self.assertEqual({h['host'] for h in history}, {'alpha'})
+        self.assertEqual(max(h['worst_error_ns'] for h in history), max(e for _, e in CLOCK_ERRORS))
+        self.assertEqual(sum(h['n_estimates'] for h in history), len(CLOCK_ERRORS))
+        self.assertEqual(self.ok('/api/v1/clocks/steps').json(), {'steps': []})
 
     def test_drops_are_named_by_rank_and_place(self):
         self.assertEqual(self.ok('/api/v1/drops').json(), {'total': 10, 'by_rank': [

@@ -19,6 +19,8 @@ static void every_plain_path_has_its_route(void **state)
 		{ "/api/v1/boot", ROUTE_BOOT },		{ "/api/v1/run", ROUTE_RUN },
 		{ "/api/v1/ranks", ROUTE_RANKS },	{ "/api/v1/findings", ROUTE_FINDINGS },
 		{ "/api/v1/steps", ROUTE_STEPS },	{ "/api/v1/step/7", ROUTE_STEP },
+		{ "/api/v1/clocks/history", ROUTE_CLOCK_HISTORY },
+		{ "/api/v1/clocks/steps", ROUTE_CLOCK_STEPS },
 		{ "/api/v1/clocks", ROUTE_CLOCKS },	{ "/api/v1/drops", ROUTE_DROPS },
 		{ "/api/v1/logs", ROUTE_LOGS },		{ "/api/v1/events", ROUTE_EVENTS },
 		{ "/api/v1/since", ROUTE_SINCE },	{ "/api/v1/login", ROUTE_LOGIN },
