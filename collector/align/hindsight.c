@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_NS (INT64_C(1) << 61) /* beyond is nobody's time; differences stay in range */
 #define WARM_BUCKETS 120
 #define LEARNED 50
 #define EDGE_BUCKETS 5
@@ -251,7 +252,7 @@ void hindsight_place(const struct hindsight *h, host_time t, struct beam_point *
 
 	*ret = (struct beam_point){ .hi = INFINITY, .lo = -INFINITY, .soft = INFINITY,
 				    .status = FLEET_VOID };
-	if (h->n_segments == 0)
+	if (h->n_segments == 0 || t.ns > MAX_NS || t.ns < -MAX_NS)
 		return;
 	i = find_segment(h, t.ns);
 	g = &h->segments[i];

@@ -204,7 +204,7 @@ class Rules(Folder):
             n += host == "b"
         self.assertGreaterEqual(n, 3)
         n, = t.db.execute("SELECT count(*) FROM raw_exchange").fetchone()
-        self.assertGreaterEqual(n, 15)
+        self.assertGreaterEqual(n, 6)  # the best of each second, there and back
 
     def test_R15_a_healthy_job_is_left_alone(self):
         spec, _, t = self.check("R15")
