@@ -1,6 +1,7 @@
 #include "core.h"
 #include "graph/steps.h"
 #include "heat.h"
+#include "match/evidence.h"
 #include "verdict/clock_offset.h"
 #include "verdict/slow_fixed_rank.h"
 
@@ -21,6 +22,7 @@ struct core {
 	struct heat *heat;
 	struct slow_fixed_rank *slow;
 	struct clock_offset *offset;
+	struct evidence *evidence; /* NULL while all hosts share one clock */
 	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
 	bool expects;
 	uint32_t expect_first, expect_last;
@@ -110,6 +112,7 @@ void core_free(struct core *c)
 		return;
 	steps_fini(&c->steps);
 	match_fini(&c->match);
+	evidence_free(c->evidence);
 	roster_fini(&c->roster);
 	heat_free(c->heat);
 	slow_fixed_rank_free(c->slow);
@@ -132,6 +135,38 @@ struct heat *core_heat(struct core *c)
 
 /* ---- hosts and clocks ---- */
 
+static int64_t shift(const void *arg, uint32_t host, host_time t, int64_t offset_ns)
+{
+	return evidence_shift(arg, host, t, offset_ns);
+}
+
+/* Two hosts that do not both have the collector's clock are told apart by what
+ * they do together, too. */
+static int make_evidence(struct core *c)
+{
+	uint32_t n_others = 0;
+	int r;
+
+	if (c->evidence || c->roster.n_hosts < 2)
+		return 0;
+	for (uint32_t i = 0; i < c->roster.n_hosts; i++)
+		n_others += !c->roster.hosts[i].clock.exact;
+	if (n_others == 0)
+		return 0;
+	r = evidence_new(&c->evidence, &c->roster);
+	if (r < 0)
+		return r;
+	c->match.evidence = c->evidence;
+	c->match.closed = evidence_closed;
+	c->match.closed_arg = c->evidence;
+	c->roster.shift = shift;
+	c->roster.shift_arg = c->evidence;
+	for (uint32_t i = 0; i < c->roster.n_hosts && r == 0; i++)
+		if (c->roster.hosts[i].clock.exact)
+			r = evidence_clock(c->evidence, i, (host_time){ 0 }, (fleet_time){ 0 });
+	return r;
+}
+
 int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns)
 {
 	struct host *h = roster_host(&c->roster, host);
@@ -142,8 +177,14 @@ int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns)
 		clock_fini(&h->clock);
 		clock_init(&h->clock, same_clock, offset_ns);
 		h->placed_epoch = 0;
+		if (c->evidence && same_clock) {
+			uint32_t i = (uint32_t)(h - c->roster.hosts);
+
+			evidence_step(c->evidence, i);
+			return evidence_clock(c->evidence, i, (host_time){ 0 }, (fleet_time){ 0 });
+		}
 	}
-	return 0;
+	return make_evidence(c);
 }
 
 int core_host_name(struct core *c, uint32_t host, const char *name)
@@ -186,11 +227,24 @@ static int tell_clock(struct core *c, const struct host *h, fleet_time now, host
 	return 0;
 }
 
+static int feed_evidence(struct core *c, const struct host *h, host_time t, fleet_time now,
+			 bool stepped)
+{
+	uint32_t i = (uint32_t)(h - c->roster.hosts);
+	int r = make_evidence(c);
+
+	if (r < 0 || !c->evidence)
+		return r;
+	if (stepped)
+		evidence_step(c->evidence, i);
+	return evidence_clock(c->evidence, i, t, now);
+}
+
 int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fleet_time t2,
 		  host_time t3)
 {
 	struct host *h = roster_host(&c->roster, host);
-	int o;
+	int o, r;
 
 	if (!h)
 		return -ENOMEM;
@@ -202,6 +256,9 @@ int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fl
 	h->placed_epoch = 0;
 	if (o == CLOCK_REFUSED)
 		return 0;
+	r = feed_evidence(c, h, t3, t1, o == CLOCK_STEPPED);
+	if (r < 0)
+		return r;
 	if (o == CLOCK_OK && h->clock.told_ns != INT64_MIN &&
 	    t1.ns - h->clock.told_ns < CLOCK_TELL_NS)
 		return 0;
@@ -568,8 +625,10 @@ void core_late(struct core *c, const struct event *ev, size_t n)
 
 int core_tick(struct core *c, fleet_time now)
 {
-	int r = match_tick(&c->match, now.ns);
+	int r = c->evidence ? evidence_tick(c->evidence, now) : 0;
 
+	if (r == 0)
+		r = match_tick(&c->match, now.ns);
 	if (r == 0)
 		r = steps_tick(&c->steps, now.ns); /* rules run as steps are told */
 	if (r == 0)
