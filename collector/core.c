@@ -2,9 +2,11 @@
 #include "graph/steps.h"
 #include "heat.h"
 #include "match/evidence.h"
+#include "verdict/clock_contradiction.h"
 #include "verdict/clock_offset.h"
 #include "verdict/slow_fixed_rank.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define DEFAULT_OPEN_COLLECTIVES 4096
@@ -623,6 +625,37 @@ void core_late(struct core *c, const struct event *ev, size_t n)
 		c->n_late += ev[i].kind < EVENT_FIRST_RAW_KIND;
 }
 
+static const char *name_of_id(const struct core *c, uint32_t host, char buf[32])
+{
+	const struct host *h = roster_find_host(&c->roster, host);
+
+	snprintf(buf, 32, "host %u", host);
+	return h && h->name ? h->name : buf;
+}
+
+/* What collectives and clocks have to say of each other. */
+static int tell_evidence(struct core *c, int64_t now_ns)
+{
+	size_t i = c->facts->contradictions.n;
+	int r = c->evidence ? evidence_tell(c->evidence, now_ns, c->facts) : 0;
+
+	for (; r == 0 && i < c->facts->contradictions.n; i++) {
+		const struct fact_contradiction *f = &c->facts->contradictions.v[i];
+		char early[32], late[32];
+
+		r = clock_contradiction_tell(
+			&(struct clock_contradiction){
+				.fact = f,
+				.communicator = c->match.groups[f->group].name,
+				.early = name_of_id(c, f->early, early),
+				.late = name_of_id(c, f->late, late),
+				.step = c->expects ? c->expect_last : 0,
+				.now_ns = now_ns },
+			c->facts);
+	}
+	return r;
+}
+
 int core_tick(struct core *c, fleet_time now)
 {
 	int r = c->evidence ? evidence_tick(c->evidence, now) : 0;
@@ -634,6 +667,8 @@ int core_tick(struct core *c, fleet_time now)
 	if (r == 0)
 		r = clock_offset_look(c->offset, now.ns, c->expects ? c->expect_last : 0, name_of_host,
 				      c, c->facts);
+	if (r == 0)
+		r = tell_evidence(c, now.ns);
 	return r < 0 ? r : let_in_waiting(c, false);
 }
 
@@ -647,6 +682,8 @@ int core_finish(struct core *c, fleet_time now)
 		r = steps_finish(&c->steps);
 	if (r == 0)
 		r = match_finish(&c->match);
+	if (r == 0)
+		r = tell_evidence(c, now.ns);
 	if (r == 0)
 		r = flush_restored(c); /* the run had already ended */
 	return r < 0 ? r : slow_fixed_rank_finish(c->slow, c->facts);

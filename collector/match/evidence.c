@@ -6,6 +6,8 @@
 
 #define FEED_NS INT64_C(1000000000)
 #define COASTING_NS INT64_C(3600000000000)
+#define TELL_PAIRS_NS INT64_C(5000000000)
+#define TELL_BACK_NS INT64_C(1000000000) /* by then the collectives of that second are in */
 #define EVER_NS (INT64_C(1) << 60)
 #define RATE_SLACK 0.2e-6 /* that a rate may leave its bound by until the next word of it */
 
@@ -29,6 +31,7 @@ struct evidence {
 	struct fed *fed; /* by host */
 	uint32_t n_nodes, n_fed_alloc;
 	uint32_t own; /* index + 1 of a host that has the collector's clock */
+	int64_t told_pairs_ns;
 	struct member_group *groups; /* by match's index */
 	uint32_t n_groups;
 	int64_t *enter_ns, *exit_ns; /* scratch, by member */
@@ -44,6 +47,7 @@ int evidence_new(struct evidence **ret, const struct roster *r)
 	if (!e)
 		return -ENOMEM;
 	e->roster = r;
+	e->told_pairs_ns = INT64_MIN;
 	err = pairs_new(&e->pairs, &pairs_defaults);
 	if (err < 0) {
 		free(e);
@@ -368,4 +372,101 @@ int evidence_look(struct evidence *e,
 			return r;
 	}
 	return 0;
+}
+
+/* ---- facts ---- */
+
+struct telling {
+	const struct evidence *e;
+	int64_t now_ns;
+	struct facts *facts;
+};
+
+static int tell_doubt(void *arg, uint32_t group, bool lifted, const struct pairs_proof *proof)
+{
+	static const char *against[] = { [PAIRS_FROM_ONE_CLOCK] = "own clock",
+					 [PAIRS_FROM_PROBES] = "probes",
+					 [PAIRS_FROM_CALLS] = "collectives" };
+	const struct telling *t = arg;
+	const struct host *hosts = t->e->roster->hosts;
+	struct fact_contradiction *f = FACTS_PUSH(t->facts, contradictions);
+
+	if (!f)
+		return -ENOMEM;
+	*f = (struct fact_contradiction){
+		.group = group,
+		.seq = proof->seq,
+		.early = hosts[proof->early].id,
+		.late = hosts[proof->late].id,
+		.at_ns = proof->t_ns,
+		.impossible_ns = proof->impossible_ns,
+		.against = against[proof->source],
+		.lifted_ns = lifted ? t->now_ns : FACT_NONE,
+	};
+	return 0;
+}
+
+static int64_t width_of(int64_t lo_ns, int64_t hi_ns)
+{
+	return lo_ns == -PAIRS_UNBOUNDED || hi_ns == PAIRS_UNBOUNDED ? FACT_UNBOUNDED : hi_ns - lo_ns;
+}
+
+static host_time host_at(const struct evidence *e, uint32_t host, int64_t fleet_ns)
+{
+	const struct clock *k = &e->roster->hosts[host].clock;
+
+	if (k->exact)
+		return (host_time){ fleet_ns - k->offset_ns };
+	return (host_time){ e->fed[host].last_ns + fleet_ns - e->fed[host].fleet_ns };
+}
+
+static int tell_pair(const struct telling *t, uint32_t host, uint32_t reference)
+{
+	static const char *basis[] = { [PAIRS_BY_NOTHING] = "nothing",
+				       [PAIRS_BY_PROBES] = "probes",
+				       [PAIRS_BY_BOUNDS] = "bounds",
+				       [PAIRS_BY_EXITS] = "exits" };
+	const struct evidence *e = t->e;
+	struct pairs_answer a;
+	struct clock_view v, w;
+	struct fact_pair *f;
+	int64_t at_ns = t->now_ns - TELL_BACK_NS;
+	host_time h = host_at(e, host, at_ns), r = host_at(e, reference, at_ns);
+
+	if (!knows(e, host, h.ns) || !knows(e, reference, r.ns) ||
+	    pairs_ask(e->pairs, reference, host, at_ns, &a) != 0)
+		return 0;
+	clock_view(&e->roster->hosts[host].clock, h, &v);
+	clock_view(&e->roster->hosts[reference].clock, r, &w);
+	f = FACTS_PUSH(t->facts, pairs);
+	if (!f)
+		return -ENOMEM;
+	f->host = e->roster->hosts[host].id;
+	f->reference = e->roster->hosts[reference].id;
+	f->at_ns = at_ns;
+	f->correction_ns = a.offset_ns - (v.offset_ns - w.offset_ns);
+	f->width_ns = width_of(a.lo_ns, a.hi_ns);
+	f->probe_width_ns = width_of(v.lo_ns, v.hi_ns);
+	if (f->probe_width_ns != FACT_UNBOUNDED && width_of(w.lo_ns, w.hi_ns) != FACT_UNBOUNDED)
+		f->probe_width_ns += width_of(w.lo_ns, w.hi_ns);
+	else
+		f->probe_width_ns = FACT_UNBOUNDED;
+	f->soft_ns = a.soft_ns == PAIRS_UNBOUNDED ? FACT_NONE : a.soft_ns;
+	f->basis = basis[a.basis];
+	return 0;
+}
+
+int evidence_tell(struct evidence *e, int64_t now_ns, struct facts *facts)
+{
+	struct telling t = { e, now_ns, facts };
+	uint32_t reference = e->own ? e->own - 1 : 0;
+	int r = evidence_look(e, tell_doubt, &t);
+
+	if (r < 0 || (e->told_pairs_ns != INT64_MIN && now_ns - e->told_pairs_ns < TELL_PAIRS_NS))
+		return r;
+	e->told_pairs_ns = now_ns;
+	for (uint32_t i = 0; i < e->n_nodes && r == 0; i++)
+		if (i != reference)
+			r = tell_pair(&t, i, reference);
+	return r;
 }

@@ -43,3 +43,7 @@ int64_t evidence_shift(const struct evidence *e, uint32_t host, host_time t, int
 int evidence_look(struct evidence *e,
 		  int (*tell)(void *arg, uint32_t group, bool lifted, const struct pairs_proof *),
 		  void *arg);
+
+/* What is new of it as facts: contradictions, and every few seconds each host against
+ * the reference. 0 or -ENOMEM. */
+int evidence_tell(struct evidence *e, int64_t now_ns, struct facts *facts);
