@@ -446,11 +446,17 @@ static int tell_pair(const struct telling *t, uint32_t host, uint32_t reference)
 	f->at_ns = at_ns;
 	f->correction_ns = a.offset_ns - (v.offset_ns - w.offset_ns);
 	f->width_ns = width_of(a.lo_ns, a.hi_ns);
-	f->probe_width_ns = width_of(v.lo_ns, v.hi_ns);
-	if (f->probe_width_ns != FACT_UNBOUNDED && width_of(w.lo_ns, w.hi_ns) != FACT_UNBOUNDED)
-		f->probe_width_ns += width_of(w.lo_ns, w.hi_ns);
-	else
-		f->probe_width_ns = FACT_UNBOUNDED;
+	f->probe_width_ns = FACT_UNBOUNDED;
+	if (width_of(v.lo_ns, v.hi_ns) != FACT_UNBOUNDED &&
+	    width_of(w.lo_ns, w.hi_ns) != FACT_UNBOUNDED) {
+		/* The clocks' bounds of that very instant, where they are narrower. */
+		int64_t lo_ns = v.lo_ns - w.hi_ns, hi_ns = v.hi_ns - w.lo_ns;
+
+		f->probe_width_ns = hi_ns - lo_ns;
+		lo_ns = a.lo_ns > lo_ns ? a.lo_ns : lo_ns;
+		hi_ns = a.hi_ns < hi_ns ? a.hi_ns : hi_ns;
+		f->width_ns = hi_ns > lo_ns ? hi_ns - lo_ns : f->probe_width_ns;
+	}
 	f->soft_ns = a.soft_ns == PAIRS_UNBOUNDED ? FACT_NONE : a.soft_ns;
 	f->basis = basis[a.basis];
 	return 0;
