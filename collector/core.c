@@ -176,10 +176,12 @@ int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns)
 	if (!h)
 		return -ENOMEM;
 	if (same_clock || !clock_is_aligned(&h->clock)) {
+		bool moved = !h->clock.exact || h->clock.offset_ns != offset_ns;
+
 		clock_fini(&h->clock);
 		clock_init(&h->clock, same_clock, offset_ns);
 		h->placed_epoch = 0;
-		if (c->evidence && same_clock) {
+		if (c->evidence && same_clock && moved) {
 			uint32_t i = (uint32_t)(h - c->roster.hosts);
 
 			evidence_step(c->evidence, i);

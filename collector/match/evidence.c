@@ -8,6 +8,7 @@
 #define COASTING_NS INT64_C(3600000000000)
 #define TELL_PAIRS_NS INT64_C(5000000000)
 #define TELL_BACK_NS INT64_C(1000000000) /* by then the collectives of that second are in */
+#define MAX_GROUPS 16384 /* some KB each */
 #define EVER_NS (INT64_C(1) << 60)
 #define RATE_SLACK 0.2e-6 /* that a rate may leave its bound by until the next word of it */
 
@@ -33,7 +34,7 @@ struct evidence {
 	uint32_t own; /* index + 1 of a host that has the collector's clock */
 	int64_t told_pairs_ns;
 	struct member_group *groups; /* by match's index */
-	uint32_t n_groups;
+	uint32_t n_groups, n_pairs_groups;
 	int64_t *enter_ns, *exit_ns; /* scratch, by member */
 	uint32_t *hosts;
 	uint32_t n_alloc;
@@ -125,6 +126,8 @@ int evidence_clock(struct evidence *e, uint32_t host, host_time t, fleet_time no
 	struct clock_view v;
 	int r;
 
+	if (host >= PAIRS_MAX_NODES)
+		return 0;
 	if (f && f->any && (k->exact || t.ns - f->last_ns < FEED_NS))
 		return 0;
 	clock_view(k, t, &v);
@@ -290,6 +293,10 @@ static int find_group(struct evidence *e, uint32_t group, uint32_t n_members)
 	if (g->pairs_group && g->n_members == n_members &&
 	    memcmp(g->hosts, e->hosts, n_members * sizeof *g->hosts) == 0)
 		return 0;
+	if (e->n_pairs_groups == MAX_GROUPS) {
+		g->pairs_group = 0; /* enough others tell of the clocks */
+		return 0;
+	}
 	for (uint32_t i = 0; i < n_members; i++)
 		last = e->hosts[i] > last ? e->hosts[i] : last;
 	r = make_nodes(e, last);
@@ -297,6 +304,7 @@ static int find_group(struct evidence *e, uint32_t group, uint32_t n_members)
 		r = pairs_group(e->pairs, e->hosts, n_members);
 	if (r < 0)
 		return (int)r;
+	e->n_pairs_groups++;
 	free(g->hosts);
 	g->pairs_group = 0;
 	g->hosts = malloc(n_members * sizeof *g->hosts);
@@ -315,6 +323,7 @@ int evidence_closed(void *evidence, const struct match *m, uint32_t group, const
 	uint32_t n = m->groups[group].n_members;
 	struct pairs_call call;
 	enum pairs_need need;
+	bool several = false;
 	int r;
 
 	if (!c->arrivals || c->mismatch || n > c->n_alloc || c->n_entered < n || !needs(c, &need))
@@ -326,6 +335,9 @@ int evidence_closed(void *evidence, const struct match *m, uint32_t group, const
 		const struct arrival *a = &c->arrivals[i];
 		const struct proc *p = &e->roster->procs[a->proc];
 
+		if (p->host >= PAIRS_MAX_NODES)
+			return 0;
+		several |= i > 0 && p->host != e->hosts[0];
 		e->hosts[i] = p->host;
 		/* What the tick's conversion leaves open may only loosen. */
 		e->enter_ns[i] = a->enter_ns == FACT_NONE ? PAIRS_NONE
@@ -333,8 +345,10 @@ int evidence_closed(void *evidence, const struct match *m, uint32_t group, const
 		e->exit_ns[i] = a->exit_ns == FACT_NONE ? PAIRS_NONE
 							: a->exit_ns + p->tick_error_ns;
 	}
+	if (!several)
+		return 0; /* one clock: nothing to learn */
 	r = find_group(e, group, n);
-	if (r < 0)
+	if (r < 0 || !e->groups[group].pairs_group)
 		return r;
 	call = (struct pairs_call){
 		.group = e->groups[group].pairs_group - 1,
