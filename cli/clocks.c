@@ -157,6 +157,73 @@ static void put_steps(FILE *f, const json_t *steps)
 	}
 }
 
+static void put_pairs(FILE *f, const json_t *pairs)
+{
+	struct libscols_table *t = json_array_size(pairs) > 0 ? table_new(f) : NULL;
+	size_t i;
+	json_t *p;
+
+	if (!t)
+		return;
+	fprintf(f, "\n%sOne host against another%s (width of what is certain, by the job's own collectives and "
+		   "by probes alone)\n",
+		term_on(f, STYLE_BOLD), term_off(f));
+	table_column(t, "HOST", false);
+	table_column(t, "AGAINST", false);
+	table_column(t, "CORRECTION", true);
+	table_column(t, "CERTAIN", true);
+	table_column(t, "BY PROBES", true);
+	table_column(t, "SOFT", true);
+	table_column(t, "BASIS", false);
+	json_array_foreach((json_t *)pairs, i, p)
+	{
+		struct libscols_line *line = scols_table_new_line(t, NULL);
+
+		if (!line)
+			break;
+		table_cell(line, 0, rows_text(p, "host"));
+		table_cell(line, 1, rows_text(p, "reference"));
+		cell_signed(line, 2, p, "correction_ns");
+		cell_bound(line, 3, p, "width_ns");
+		cell_bound(line, 4, p, "probe_width_ns");
+		cell_bound(line, 5, p, "soft_ns");
+		table_cell(line, 6, rows_text(p, "basis"));
+	}
+	table_put(f, t);
+}
+
+static void put_contradictions(FILE *f, const json_t *contradictions)
+{
+	size_t i;
+	json_t *c;
+
+	if (json_array_size(contradictions) == 0)
+		return;
+	fprintf(f, "\n%sWhat cannot have been%s\n", term_on(f, STYLE_BOLD), term_off(f));
+	json_array_foreach((json_t *)contradictions, i, c)
+	{
+		char when[64], by[32];
+
+		if (i == 20) {
+			fprintf(f, "… and %zu more\n", json_array_size(contradictions) - i);
+			break;
+		}
+		fprintf(f, "%s  collective %" PRId64 " of ", term_time(rows_ns(c, "at_ns"), when, sizeof when),
+			count(c, "seq"));
+		term_put(f, rows_text(c, "group"));
+		fputs(": ", f);
+		term_put(f, rows_text(c, "early_host"));
+		fprintf(f, " left it %s before ", term_ns(rows_ns(c, "impossible_ns"), by, sizeof by));
+		term_put(f, rows_text(c, "late_host"));
+		fputs(" had entered it, against ", f);
+		term_put(f, rows_text(c, "against"));
+		fputs(json_is_integer(json_object_get(c, "lifted_ns")) ?
+			      "; a step of a clock explains it\n" :
+			      "; what it says about clocks is not believed\n",
+		      f);
+	}
+}
+
 static void put_history(FILE *f, const json_t *history)
 {
 	struct libscols_table *t = json_array_size(history) > 0 ? table_new(f) : NULL;
@@ -237,35 +304,38 @@ static void put_hindsight(FILE *f, const json_t *hosts)
 	table_put(f, t);
 }
 
+/* A part of the answer; false with d->why set. */
+static bool add_rows(json_t *v, struct db *d, const char *name, const char *sql)
+{
+	json_t *rows = rows_all(d, sql);
+
+	return rows && json_object_set_new(v, name, rows) == 0;
+}
+
 /* NULL with d->why set. */
 static json_t *build(struct db *d, const struct clocks_options *o)
 {
-	json_t *v = json_object(), *hosts, *steps, *parts, *late;
+	json_t *v = json_object(), *late;
+	bool ok;
 
+	if (!v)
+		return NULL;
+	json_object_set_new(v, "reference", json_string("collector"));
+	json_object_set_new(v, "sign", json_string("reference = local + offset"));
 	sqlite3_exec(d->handle, "BEGIN", NULL, NULL, NULL);
-	hosts = rows_all(d, sql_report_clocks);
-	steps = rows_all(d, sql_report_clock_steps);
-	parts = o->history ? rows_all(d, sql_report_clock_history) : json_array();
-	late = o->hindsight ? clocks_hindsight(d) : json_array();
-	sqlite3_exec(d->handle, "COMMIT", NULL, NULL, NULL);
-	if (v && hosts && steps && parts && late) {
-		json_object_set_new(v, "reference", json_string("collector"));
-		json_object_set_new(v, "sign", json_string("reference = local + offset"));
-		json_object_set_new(v, "hosts", hosts);
-		json_object_set_new(v, "steps", steps);
-		if (o->history)
-			json_object_set(v, "history", parts);
-		if (o->hindsight)
-			json_object_set(v, "hindsight", late);
-		json_decref(parts);
-		json_decref(late);
-		return v;
+	ok = add_rows(v, d, "hosts", sql_report_clocks) &&
+	     add_rows(v, d, "steps", sql_report_clock_steps) &&
+	     add_rows(v, d, "pairs", sql_report_clock_pairs) &&
+	     add_rows(v, d, "contradictions", sql_report_clock_contradictions) &&
+	     (!o->history || add_rows(v, d, "history", sql_report_clock_history));
+	if (ok && o->hindsight) {
+		late = clocks_hindsight(d);
+		ok = late && json_object_set_new(v, "hindsight", late) == 0;
 	}
+	sqlite3_exec(d->handle, "COMMIT", NULL, NULL, NULL);
+	if (ok)
+		return v;
 	json_decref(v);
-	json_decref(hosts);
-	json_decref(steps);
-	json_decref(parts);
-	json_decref(late);
 	return NULL;
 }
 
@@ -322,7 +392,8 @@ int cmd_clocks(int argc, char **argv)
 		parse,
 		"DATABASE",
 		"How well each host is placed on the one time line: the hard bound of its error now and at "
-		"worst, the likely error, drift, how far its wall clock is off, and how its clock probes go."
+		"worst, the likely error, drift, how far its wall clock is off, how its clock probes go, and "
+		"what the job's own collectives say of hosts against each other."
 		"\v"
 		"Exit status: 0 fine, 3 cannot read, 5 a host has no bound at all.\n\n"
 		"Examples:\n"
@@ -357,6 +428,8 @@ int cmd_clocks(int argc, char **argv)
 		printf("No host has been heard of yet.\n");
 	} else {
 		put_hosts(stdout, json_object_get(v, "hosts"));
+		put_pairs(stdout, json_object_get(v, "pairs"));
+		put_contradictions(stdout, json_object_get(v, "contradictions"));
 		put_steps(stdout, json_object_get(v, "steps"));
 		if (o.history)
 			put_history(stdout, json_object_get(v, "history"));

@@ -1,9 +1,12 @@
 #include "core.h"
 #include "graph/steps.h"
 #include "heat.h"
+#include "match/evidence.h"
+#include "verdict/clock_contradiction.h"
 #include "verdict/clock_offset.h"
 #include "verdict/slow_fixed_rank.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define DEFAULT_OPEN_COLLECTIVES 4096
@@ -21,6 +24,7 @@ struct core {
 	struct heat *heat;
 	struct slow_fixed_rank *slow;
 	struct clock_offset *offset;
+	struct evidence *evidence; /* NULL while all hosts share one clock */
 	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
 	bool expects;
 	uint32_t expect_first, expect_last;
@@ -110,6 +114,7 @@ void core_free(struct core *c)
 		return;
 	steps_fini(&c->steps);
 	match_fini(&c->match);
+	evidence_free(c->evidence);
 	roster_fini(&c->roster);
 	heat_free(c->heat);
 	slow_fixed_rank_free(c->slow);
@@ -132,6 +137,38 @@ struct heat *core_heat(struct core *c)
 
 /* ---- hosts and clocks ---- */
 
+static int64_t shift(const void *arg, uint32_t host, host_time t, int64_t offset_ns)
+{
+	return evidence_shift(arg, host, t, offset_ns);
+}
+
+/* Two hosts that do not both have the collector's clock are told apart by what
+ * they do together, too. */
+static int make_evidence(struct core *c)
+{
+	uint32_t n_others = 0;
+	int r;
+
+	if (c->evidence || c->roster.n_hosts < 2)
+		return 0;
+	for (uint32_t i = 0; i < c->roster.n_hosts; i++)
+		n_others += !c->roster.hosts[i].clock.exact;
+	if (n_others == 0)
+		return 0;
+	r = evidence_new(&c->evidence, &c->roster);
+	if (r < 0)
+		return r;
+	c->match.evidence = c->evidence;
+	c->match.closed = evidence_closed;
+	c->match.closed_arg = c->evidence;
+	c->roster.shift = shift;
+	c->roster.shift_arg = c->evidence;
+	for (uint32_t i = 0; i < c->roster.n_hosts && r == 0; i++)
+		if (c->roster.hosts[i].clock.exact)
+			r = evidence_clock(c->evidence, i, (host_time){ 0 }, (fleet_time){ 0 });
+	return r;
+}
+
 int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns)
 {
 	struct host *h = roster_host(&c->roster, host);
@@ -139,11 +176,19 @@ int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns)
 	if (!h)
 		return -ENOMEM;
 	if (same_clock || !clock_is_aligned(&h->clock)) {
+		bool moved = !h->clock.exact || h->clock.offset_ns != offset_ns;
+
 		clock_fini(&h->clock);
 		clock_init(&h->clock, same_clock, offset_ns);
 		h->placed_epoch = 0;
+		if (c->evidence && same_clock && moved) {
+			uint32_t i = (uint32_t)(h - c->roster.hosts);
+
+			evidence_step(c->evidence, i);
+			return evidence_clock(c->evidence, i, (host_time){ 0 }, (fleet_time){ 0 });
+		}
 	}
-	return 0;
+	return make_evidence(c);
 }
 
 int core_host_name(struct core *c, uint32_t host, const char *name)
@@ -186,11 +231,24 @@ static int tell_clock(struct core *c, const struct host *h, fleet_time now, host
 	return 0;
 }
 
+static int feed_evidence(struct core *c, const struct host *h, host_time t, fleet_time now,
+			 bool stepped)
+{
+	uint32_t i = (uint32_t)(h - c->roster.hosts);
+	int r = make_evidence(c);
+
+	if (r < 0 || !c->evidence)
+		return r;
+	if (stepped)
+		evidence_step(c->evidence, i);
+	return evidence_clock(c->evidence, i, t, now);
+}
+
 int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fleet_time t2,
 		  host_time t3)
 {
 	struct host *h = roster_host(&c->roster, host);
-	int o;
+	int o, r;
 
 	if (!h)
 		return -ENOMEM;
@@ -202,6 +260,9 @@ int core_exchange(struct core *c, uint32_t host, host_time t0, fleet_time t1, fl
 	h->placed_epoch = 0;
 	if (o == CLOCK_REFUSED)
 		return 0;
+	r = feed_evidence(c, h, t3, t1, o == CLOCK_STEPPED);
+	if (r < 0)
+		return r;
 	if (o == CLOCK_OK && h->clock.told_ns != INT64_MIN &&
 	    t1.ns - h->clock.told_ns < CLOCK_TELL_NS)
 		return 0;
@@ -566,15 +627,50 @@ void core_late(struct core *c, const struct event *ev, size_t n)
 		c->n_late += ev[i].kind < EVENT_FIRST_RAW_KIND;
 }
 
+static const char *name_of_id(const struct core *c, uint32_t host, char buf[32])
+{
+	const struct host *h = roster_find_host(&c->roster, host);
+
+	snprintf(buf, 32, "host %u", host);
+	return h && h->name ? h->name : buf;
+}
+
+/* What collectives and clocks have to say of each other. */
+static int tell_evidence(struct core *c, int64_t now_ns)
+{
+	size_t i = c->facts->contradictions.n;
+	int r = c->evidence ? evidence_tell(c->evidence, now_ns, c->facts) : 0;
+
+	for (; r == 0 && i < c->facts->contradictions.n; i++) {
+		const struct fact_contradiction *f = &c->facts->contradictions.v[i];
+		char early[32], late[32];
+
+		r = clock_contradiction_tell(
+			&(struct clock_contradiction){
+				.fact = f,
+				.communicator = c->match.groups[f->group].name,
+				.early = name_of_id(c, f->early, early),
+				.late = name_of_id(c, f->late, late),
+				.step = c->expects ? c->expect_last : 0,
+				.now_ns = now_ns },
+			c->facts);
+	}
+	return r;
+}
+
 int core_tick(struct core *c, fleet_time now)
 {
-	int r = match_tick(&c->match, now.ns);
+	int r = c->evidence ? evidence_tick(c->evidence, now) : 0;
 
+	if (r == 0)
+		r = match_tick(&c->match, now.ns);
 	if (r == 0)
 		r = steps_tick(&c->steps, now.ns); /* rules run as steps are told */
 	if (r == 0)
 		r = clock_offset_look(c->offset, now.ns, c->expects ? c->expect_last : 0, name_of_host,
 				      c, c->facts);
+	if (r == 0)
+		r = tell_evidence(c, now.ns);
 	return r < 0 ? r : let_in_waiting(c, false);
 }
 
@@ -588,6 +684,8 @@ int core_finish(struct core *c, fleet_time now)
 		r = steps_finish(&c->steps);
 	if (r == 0)
 		r = match_finish(&c->match);
+	if (r == 0)
+		r = tell_evidence(c, now.ns);
 	if (r == 0)
 		r = flush_restored(c); /* the run had already ended */
 	return r < 0 ? r : slow_fixed_rank_finish(c->slow, c->facts);

@@ -24,6 +24,8 @@ void facts_clear(struct facts *f)
 	f->buckets.n = 0;
 	f->verdicts.n = 0;
 	f->clocks.n = 0;
+	f->contradictions.n = 0;
+	f->pairs.n = 0;
 	f->tiles.n = 0;
 	f->strings.n = 0;
 }
@@ -39,6 +41,8 @@ void facts_fini(struct facts *f)
 	free(f->buckets.v);
 	free(f->verdicts.v);
 	free(f->clocks.v);
+	free(f->contradictions.v);
+	free(f->pairs.v);
 	free(f->tiles.v);
 	free(f->strings.v);
 	facts_init(f);

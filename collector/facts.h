@@ -121,6 +121,28 @@ struct fact_clock {
 	const char *status;  /* fleet_status_name() */
 };
 
+/* A collective that cannot have been as its clocks and its matching say; what its
+ * communicator says about clocks is no longer believed. */
+struct fact_contradiction {
+	uint32_t group;
+	uint64_t seq;
+	uint32_t early, late; /* hosts: early left before late had entered; the same one: a circle */
+	int64_t at_ns, impossible_ns; /* by so much, after all bounds */
+	const char *against;	      /* "own clock", "probes", "collectives" */
+	int64_t lifted_ns;	      /* believed again since; FACT_NONE */
+};
+
+/* One host's clock against the reference host's, as probes and collectives have it. */
+struct fact_pair {
+	uint32_t host, reference;
+	int64_t at_ns;
+	int64_t correction_ns; /* what collectives add to the offset that the probes tell */
+	int64_t width_ns;      /* of the hard bounds of it; FACT_UNBOUNDED */
+	int64_t probe_width_ns; /* by the probes alone */
+	int64_t soft_ns;       /* FACT_NONE */
+	const char *basis;     /* "exits", "bounds", "probes", "nothing" */
+};
+
 struct fact_tile; /* heat.h */
 
 struct facts {
@@ -132,6 +154,8 @@ struct facts {
 	FACT_ARRAY(struct fact_bucket) buckets;
 	FACT_ARRAY(struct fact_verdict) verdicts;
 	FACT_ARRAY(struct fact_clock) clocks;
+	FACT_ARRAY(struct fact_contradiction) contradictions;
+	FACT_ARRAY(struct fact_pair) pairs;
 	FACT_ARRAY(struct fact_tile *) tiles; /* sealed or dirty blocks, owned */
 	FACT_ARRAY(char *) strings; /* owns what the const char * above point to */
 };

@@ -104,6 +104,19 @@ CREATE VIEW clock_step AS
 SELECT h.name AS host, s.host_from_ns, s.host_to_ns, s.kind, s.step_ns, s.error_ns AS step_err_ns
 FROM raw_clock_step s JOIN raw_host h USING (host_id);
 
+DROP VIEW IF EXISTS clock_contradiction;
+CREATE VIEW clock_contradiction AS
+SELECT c.at_ns, g.name AS "group", c.seq, e.name AS early_host, l.name AS late_host, c.impossible_ns,
+       c.against, c.lifted_ns
+FROM raw_contradiction c LEFT JOIN raw_group g USING (group_id)
+JOIN raw_host e ON e.host_id = c.early_host_id JOIN raw_host l ON l.host_id = c.late_host_id;
+
+DROP VIEW IF EXISTS clock_pair;
+CREATE VIEW clock_pair AS
+SELECT h.name AS host, r.name AS reference, p.at_ns, p.correction_ns, p.width_ns, p.probe_width_ns,
+       p.soft_ns AS correction_soft_ns, p.basis
+FROM raw_clock_pair p JOIN raw_host h USING (host_id) JOIN raw_host r ON r.host_id = p.reference_id;
+
 DROP VIEW IF EXISTS clock_quality;
 CREATE VIEW clock_quality AS
 SELECT h.name AS host, c.at_ns, c.offset_ns, c.error_ns AS offset_err_ns, c.rtt_ns, c.quality, h.same_clock,

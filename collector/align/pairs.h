@@ -149,6 +149,15 @@ int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns,
 int pairs_place(const struct pairs *p, uint32_t node, int64_t host_ns, int64_t *ret_t_ns,
 		int64_t *ret_soft_ns);
 
+/* One instant of node i less one of node j: offset, lo, hi and soft are of that.
+ * PAIRS_REFUSED also for a node that no probe has named. */
+int pairs_between(const struct pairs *p, uint32_t i, int64_t i_ns, uint32_t j, int64_t j_ns,
+		  struct pairs_answer *ret);
+/* The node's offset around host_ns as exits have it, and which nodes share one line
+ * with it: those of the same part. PAIRS_REFUSED where exits say nothing. */
+int pairs_offset(const struct pairs *p, uint32_t node, int64_t host_ns, int64_t *ret_offset_ns,
+		 uint32_t *ret_part);
+
 /* How a member's exit usually differs from the others', once known. false before. */
 bool pairs_exit_bias(const struct pairs *p, uint32_t group, uint32_t kind, uint64_t bytes,
 		     uint32_t member, int64_t *ret_bias_ns, int64_t *ret_sd_ns);

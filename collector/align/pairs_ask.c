@@ -85,3 +85,64 @@ int pairs_place(const struct pairs *p, uint32_t node, int64_t host_ns, int64_t *
 	*ret_soft_ns = soft_of(p, isfinite(m.sd) ? (double)m.sd : n->probe_sd);
 	return 0;
 }
+
+/* What bounds say of e_a - e_b at their instants, when growth was a_ps and b_ps. */
+static int64_t most_of(int64_t most, const int64_t ps[2], const int64_t then_ps[2])
+{
+	if (most == PAIRS_UNBOUNDED)
+		return most;
+	return opened_ns(opened_ns(most, then_ps[0], ps[0]), then_ps[1], ps[1]);
+}
+
+int pairs_between(const struct pairs *p, uint32_t i, int64_t i_ns, uint32_t j, int64_t j_ns,
+		  struct pairs_answer *ret)
+{
+	const struct node *a, *b;
+	int64_t t_ns, base_ns, most, least, ps[2], then_ps[2];
+
+	if (i >= p->n_nodes || j >= p->n_nodes || i == j || !pairs_is_sane(i_ns) ||
+	    !pairs_is_sane(j_ns))
+		return PAIRS_REFUSED;
+	a = &p->nodes[i];
+	b = &p->nodes[j];
+	if (!a->told || !b->told)
+		return PAIRS_REFUSED;
+	t_ns = j_ns + node_base(b, j_ns, &ps[1]);
+	base_ns = i_ns + node_base(a, i_ns, &ps[0]) - t_ns;
+	if (pairs_ask(p, j, i, t_ns, ret) != 0)
+		return PAIRS_REFUSED;
+	/* The answer was host j = host i + offset: what e makes of it, on these bases. */
+	ret->offset_ns += base_ns - node_base_at(a, t_ns, &then_ps[0]) +
+			  node_base_at(b, t_ns, &then_ps[1]);
+	most = bounds_get(p, i, j, t_ns);
+	least = bounds_get(p, j, i, t_ns);
+	if (pairs_plus(most, least) < 0) {
+		most = bounds_probe(p, i, j, t_ns);
+		least = bounds_probe(p, j, i, t_ns);
+	}
+	most = most_of(most, ps, then_ps);
+	least = most_of(least, ps, then_ps);
+	/* Two bases are rounded down each, at two instants. */
+	ret->hi_ns = pairs_plus(base_ns + 2, most);
+	ret->lo_ns = least == PAIRS_UNBOUNDED ? -PAIRS_UNBOUNDED : pairs_plus(base_ns - 2, -least);
+	return 0;
+}
+
+int pairs_offset(const struct pairs *p, uint32_t node, int64_t host_ns, int64_t *ret_offset_ns,
+		 uint32_t *ret_part)
+{
+	const struct node *n;
+	struct mark m;
+	int64_t base_ns, growth_ps;
+
+	if (node >= p->n_nodes || !pairs_is_sane(host_ns) || !p->nodes[node].told)
+		return PAIRS_REFUSED;
+	n = &p->nodes[node];
+	base_ns = node_base(n, host_ns, &growth_ps);
+	m = node_correction(n, host_ns + base_ns);
+	if (!isfinite(m.sd))
+		return PAIRS_REFUSED;
+	*ret_offset_ns = base_ns + llround(m.c);
+	*ret_part = n->part;
+	return 0;
+}

@@ -68,6 +68,7 @@ static int64_t against(int64_t bound_ns, int64_t offset_ns, int64_t base_ns, int
 
 int pairs_probe(struct pairs *p, uint32_t node, const struct pairs_probe *k)
 {
+	int64_t newest_ns = k->host_ns;
 	struct knot at;
 	struct node *n;
 
@@ -77,9 +78,13 @@ int pairs_probe(struct pairs *p, uint32_t node, const struct pairs_probe *k)
 	    !(k->rate_bound < 1e-3) || k->soft_ns < 0)
 		return PAIRS_REFUSED;
 	n = &p->nodes[node];
-	if (n->n_knots > 0 && k->host_ns < n->knots[(n->n_knots - 1) % N_KNOTS].host_ns)
+	if (n->n_knots > 0)
+		newest_ns = n->knots[(n->n_knots - 1) % N_KNOTS].host_ns;
+	if (n->told && k->host_ns < newest_ns)
 		return PAIRS_REFUSED;
-	at = n->n_knots ? knot_at(n, k->host_ns) : (struct knot){ .host_ns = k->host_ns };
+	/* A clock that was set back counts on from where it stands now. */
+	at = n->n_knots ? knot_at(n, k->host_ns > newest_ns ? k->host_ns : newest_ns) : (struct knot){ 0 };
+	at.host_ns = k->host_ns;
 	if (!n->told) {
 		/* Growth goes on over a step: older bounds of others stay what they are. */
 		at.base_ns = k->offset_ns;

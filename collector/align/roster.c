@@ -197,6 +197,9 @@ struct fleet_point roster_place(struct roster *r, const struct proc *p, int64_t 
 	if (h->placed_epoch != r->epoch) {
 		h->placed = clock_choose(&h->clock, t);
 		h->placed_epoch = r->epoch;
+		if (r->shift)
+			h->placed.offset_ns +=
+				r->shift(r->shift_arg, p->host, t, h->placed.offset_ns);
 	}
 	clock_place(&h->clock, &h->placed, t, &ret);
 	if (!clock_decides(ret.status))

@@ -73,6 +73,9 @@ struct roster {
 	uint32_t *text_slots; /* open addressing by content: index + 1 */
 	uint32_t n_text_slots;
 	uint64_t epoch;
+	/* What to add to a host's offset around t, from what else is known; NULL = nothing. */
+	int64_t (*shift)(const void *arg, uint32_t host, host_time t, int64_t offset_ns);
+	const void *shift_arg;
 };
 
 void roster_fini(struct roster *r);

@@ -53,12 +53,19 @@ static const struct step_bucket *last_bucket(const struct step *st, const struct
 	return last;
 }
 
+struct instant steps_place(struct steps *s, uint32_t proc, int64_t host_ns)
+{
+	return (struct instant){ proc, host_ns,
+				 roster_place(s->roster, &s->roster->procs[proc], host_ns) };
+}
+
 /* How much of [begin, end] on p's clock passed before the last rank arrived. */
 static void add_wait(struct steps *s, const struct proc *p, const struct blocked *b, int64_t begin,
 		     int64_t end, struct fact_rank_step *f)
 {
 	const struct coll_last *last = NULL;
-	const struct proc *lp;
+	struct instant here, there;
+	struct gap gap;
 	int64_t wait_ns, err_ns, len_ns = end - begin;
 
 	if (b->group)
@@ -67,22 +74,16 @@ static void add_wait(struct steps *s, const struct proc *p, const struct blocked
 		f->wait_err_ns += len_ns; /* anything between nothing and all of it */
 		return;
 	}
-	lp = &s->roster->procs[last->proc];
-	if (lp->host == p->host) {
-		wait_ns = last->host_ns - begin;
-		err_ns = lp == p ? 0 : lp->tick_error_ns + p->tick_error_ns;
-	} else {
-		struct fleet_point at;
-
-		roster_compare(s->roster);
-		at = roster_place(s->roster, p, begin);
-		if (at.err_ns == CLOCK_UNBOUNDED || last->at.err_ns == CLOCK_UNBOUNDED) {
-			f->wait_err_ns += len_ns;
-			return;
-		}
-		wait_ns = last->at.at.ns - at.at.ns;
-		err_ns = last->at.err_ns + at.err_ns;
+	roster_compare(s->roster);
+	here = steps_place(s, (uint32_t)(p - s->roster->procs), begin);
+	there = steps_place(s, last->proc, last->host_ns);
+	gap = match_between(s->match, &there, &here);
+	if (gap.err_ns == CLOCK_UNBOUNDED) {
+		f->wait_err_ns += len_ns;
+		return;
 	}
+	wait_ns = gap.ns;
+	err_ns = there.proc == here.proc ? 0 : gap.err_ns;
 	/* Who never waited by more than the error waited for nothing at all. */
 	if (wait_ns + err_ns <= 0)
 		return;

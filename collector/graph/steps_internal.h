@@ -2,6 +2,7 @@
 #pragma once
 
 #include "steps.h"
+#include "../match/between.h"
 
 struct blocked {
 	int64_t begin_ns, end_ns;
@@ -27,7 +28,9 @@ bool steps_number(struct steps *s, int32_t restart_count, uint32_t own, struct n
 int steps_open(struct steps *s, uint32_t step, uint32_t life, uint64_t chunk,
 	       struct step **ret);
 
-/* breakdown.c: the fact of one rank; -ENOMEM. */
+/* breakdown.c */
+struct instant steps_place(struct steps *s, uint32_t proc, int64_t host_ns);
+/* The fact of one rank; -ENOMEM. */
 int steps_break_down(struct steps *s, const struct step *st, int32_t rank,
 		     const struct rank_step *rs, struct fact_rank_step *f);
 int steps_tell_buckets(struct steps *s, const struct step *st, int32_t rank,

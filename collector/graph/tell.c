@@ -51,11 +51,27 @@ static int make_rows(struct steps *s, size_t n)
 	return s->selves ? 0 : -ENOMEM;
 }
 
+/* From where one rank began to where another ended. */
+static void measure(struct steps *s, const struct rank_step *first, const struct rank_step *last,
+		    struct fact_step *ret)
+{
+	struct instant begin, end;
+	struct gap gap;
+
+	roster_compare(s->roster);
+	begin = steps_place(s, first->proc, first->begin_ns);
+	end = steps_place(s, last->proc, last->end_ns);
+	gap = match_between(s->match, &end, &begin);
+	ret->dur_ns = gap.ns;
+	ret->dur_err_ns = gap.err_ns;
+}
+
 /* The ranks that ended it, each with its buckets, and the step's own time from
  * the earliest begin to the latest end. */
 static int tell_ranks(struct steps *s, const struct step *st, struct fact_step *ret, size_t *ret_n)
 {
 	int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN, begin_err_ns = 0, end_err_ns = 0;
+	const struct rank_step *first = NULL, *last = NULL;
 	struct fact_rank_step *rows = s->rows;
 	size_t n = 0;
 
@@ -75,10 +91,12 @@ static int tell_ranks(struct steps *s, const struct step *st, struct fact_step *
 		if (rows[n].begin_ns < begin_ns) {
 			begin_ns = rows[n].begin_ns;
 			begin_err_ns = rows[n].begin_err_ns;
+			first = rs;
 		}
 		if (to > end_ns) {
 			end_ns = to;
 			end_err_ns = rows[n].begin_err_ns;
+			last = rs;
 		}
 		n++;
 	}
@@ -93,6 +111,8 @@ static int tell_ranks(struct steps *s, const struct step *st, struct fact_step *
 				   .complete = n >= s->world_size };
 	if (n == 1 || s->roster->n_hosts == 1)
 		ret->dur_err_ns = 2 * rows[0].dur_err_ns;
+	else if (s->match->evidence)
+		measure(s, first, last, ret);
 	else if (begin_err_ns == CLOCK_UNBOUNDED || end_err_ns == CLOCK_UNBOUNDED)
 		ret->dur_err_ns = CLOCK_UNBOUNDED;
 	else

@@ -95,17 +95,15 @@ static struct coll *coll_at(const struct group *g, uint64_t seq)
 /* Final: tell it if there is news, give its memory back, remember who was last. */
 static int close_coll(struct match *m, uint32_t group, struct coll *c)
 {
-	int r = 0;
+	int r = m->closed ? m->closed(m->closed_arg, m, group, c) : 0;
 
-	if (!c->told || c->changed)
+	if (r == 0 && (!c->told || c->changed))
 		r = match_tell(m, group, c);
 	if (!c->last_valid) {
 		size_t first, last;
 
 		match_place(m, &m->groups[group], c, &first, &last);
 	}
-	if (r == 0 && m->closed)
-		r = m->closed(m->closed_arg, m, group, c);
 	block_put(m, c->arrivals, c->n_alloc);
 	c->arrivals = NULL;
 	c->n_alloc = 0;

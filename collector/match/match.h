@@ -29,7 +29,6 @@ struct coll_last {
 	int32_t rank;
 	uint32_t proc;	       /* index; its host's clock */
 	int64_t host_ns;
-	struct fleet_point at; /* err_ns CLOCK_UNBOUNDED when its host is unaligned */
 };
 
 struct coll {
@@ -77,10 +76,11 @@ struct match {
 	struct match_point *points; /* scratch */
 	size_t n_points;
 	bool finishing;
-	/* Each collective once, when it is final and its arrivals are still there;
+	/* Each collective once, when it is final, before it is told for the last time and its arrivals are still there;
 	 * may be NULL. 0 or negative errno. */
 	int (*closed)(void *arg, const struct match *m, uint32_t group, const struct coll *c);
 	void *closed_arg;
+	struct evidence *evidence; /* of the hosts' clocks; NULL where all share one */
 	uint64_t n_told, n_late, n_evicted;
 };
 

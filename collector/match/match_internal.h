@@ -1,12 +1,11 @@
 /* match_internal.h - what the files of match share. */
 #pragma once
 
-#include "match.h"
+#include "between.h"
 
 struct match_point {
-	struct fleet_point at;
-	int64_t host_ns;
-	uint32_t member, proc, host;
+	struct instant is;
+	uint32_t member, host;
 };
 
 /* groups.c */

@@ -3,15 +3,26 @@
  */
 #include "match_internal.h"
 
-static bool disjoint(const struct roster *r, const struct match_point *late,
+static bool disjoint(const struct match *m, const struct match_point *late,
 		     const struct match_point *other)
 {
-	if (late->host == other->host)
-		return late->host_ns - other->host_ns > r->procs[late->proc].tick_error_ns +
-							       r->procs[other->proc].tick_error_ns;
-	if (late->at.err_ns == CLOCK_UNBOUNDED || other->at.err_ns == CLOCK_UNBOUNDED)
-		return false;
-	return late->at.at.ns - late->at.err_ns > other->at.at.ns + other->at.err_ns;
+	const struct fleet_point *a = &late->is.at, *b = &other->is.at;
+	struct gap gap;
+
+	/* Mostly the probes tell them apart, which costs nothing more. */
+	if (late->host != other->host && a->err_ns != CLOCK_UNBOUNDED &&
+	    b->err_ns != CLOCK_UNBOUNDED && a->at.ns - a->err_ns > b->at.ns + b->err_ns)
+		return true;
+	gap = match_between(m, &late->is, &other->is);
+	return gap.err_ns != CLOCK_UNBOUNDED && gap.ns > gap.err_ns;
+}
+
+/* On one host its own clock decides what is told to be equal. */
+static bool is_later(const struct match_point *a, const struct match_point *b)
+{
+	if (a->host == b->host)
+		return a->is.host_ns > b->is.host_ns;
+	return a->is.at.at.ns > b->is.at.at.ns;
 }
 
 size_t match_place(struct match *m, const struct group *g, struct coll *c, size_t *ret_first,
@@ -35,13 +46,13 @@ size_t match_place(struct match *m, const struct group *g, struct coll *c, size_
 		if (a->enter_ns == FACT_NONE)
 			continue;
 		p->member = i;
-		p->proc = a->proc;
 		p->host = m->roster->procs[a->proc].host;
-		p->host_ns = a->enter_ns;
-		p->at = roster_place(m->roster, &m->roster->procs[a->proc], a->enter_ns);
-		if (p->at.at.ns < m->points[first].at.at.ns)
+		p->is = (struct instant){ a->proc, a->enter_ns,
+					  roster_place(m->roster, &m->roster->procs[a->proc],
+						       a->enter_ns) };
+		if (is_later(&m->points[first], p))
 			first = n;
-		if (p->at.at.ns > m->points[last].at.at.ns)
+		if (is_later(p, &m->points[last]))
 			last = n;
 		n++;
 	}
@@ -55,12 +66,11 @@ size_t match_place(struct match *m, const struct group *g, struct coll *c, size_
 	c->last.all_here = c->n_entered >= g->n_expected;
 	c->last.decided = c->last.all_here && n > 1;
 	for (size_t i = 0; i < n && c->last.decided; i++)
-		if (i != last && !disjoint(m->roster, &m->points[last], &m->points[i]))
+		if (i != last && !disjoint(m, &m->points[last], &m->points[i]))
 			c->last.decided = false;
 	c->last.rank = g->ranks[m->points[last].member];
-	c->last.proc = m->points[last].proc;
-	c->last.host_ns = m->points[last].host_ns;
-	c->last.at = m->points[last].at;
+	c->last.proc = m->points[last].is.proc;
+	c->last.host_ns = m->points[last].is.host_ns;
 	return n;
 }
 
@@ -71,6 +81,7 @@ int match_tell(struct match *m, uint32_t group, struct coll *c)
 	size_t first, last, n_before = m->facts->arrivals.n;
 	const struct match_point *pf, *pl;
 	int64_t end_ns = FACT_NONE;
+	struct gap skew;
 	int r;
 
 	c->told = true;
@@ -117,17 +128,12 @@ int match_tell(struct match *m, uint32_t group, struct coll *c)
 	f->dtype = c->dtype;
 	f->bytes = c->bytes;
 	f->step = c->step;
-	f->first_arrival_ns = pf->at.at.ns;
-	f->last_arrival_ns = pl->at.at.ns;
+	f->first_arrival_ns = pf->is.at.at.ns;
+	f->last_arrival_ns = pl->is.at.at.ns;
 	f->end_ns = end_ns;
-	f->skew_ns = pl->at.at.ns - pf->at.at.ns;
-	if (pf->host == pl->host)
-		f->skew_err_ns = m->roster->procs[pf->proc].tick_error_ns +
-				 m->roster->procs[pl->proc].tick_error_ns;
-	else if (pf->at.err_ns == CLOCK_UNBOUNDED || pl->at.err_ns == CLOCK_UNBOUNDED)
-		f->skew_err_ns = CLOCK_UNBOUNDED;
-	else
-		f->skew_err_ns = pf->at.err_ns + pl->at.err_ns;
+	skew = match_between(m, &pl->is, &pf->is);
+	f->skew_ns = skew.ns;
+	f->skew_err_ns = skew.err_ns;
 	f->decided = c->last.decided;
 	f->last_rank = c->last.decided ? c->last.rank : -1;
 	f->mismatch = c->mismatch;

@@ -33,7 +33,9 @@
 	X(put_clock_step, 6)                                                                   \
 	X(put_peer_exchange, 10)                                                               \
 	X(put_clock_path, 11)                                                                  \
-	X(put_clock, 9)
+	X(put_clock, 9)                                                                        \
+	X(put_contradiction, 8)                                                                \
+	X(put_clock_pair, 8)
 
 struct store {
 	/* set by store_open(), then read-only */

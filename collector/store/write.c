@@ -554,6 +554,36 @@ static int write_verdict(struct store *s, const struct fact_verdict *v, int64_t 
 	return r;
 }
 
+static int write_contradiction(struct store *s, const struct fact_contradiction *v)
+{
+	struct bind b = { s->put_contradiction, 0 };
+
+	bind_int(&b, v->group);
+	bind_u64(&b, v->seq);
+	bind_int(&b, v->early);
+	bind_int(&b, v->late);
+	bind_int(&b, v->at_ns);
+	bind_int(&b, v->impossible_ns);
+	bind_text(&b, v->against);
+	bind_ns(&b, v->lifted_ns);
+	return run(s, &b);
+}
+
+static int write_clock_pair(struct store *s, const struct fact_pair *v)
+{
+	struct bind b = { s->put_clock_pair, 0 };
+
+	bind_int(&b, v->host);
+	bind_int(&b, v->reference);
+	bind_int(&b, v->at_ns);
+	bind_int(&b, v->correction_ns);
+	bind_int(&b, v->width_ns);
+	bind_int(&b, v->probe_width_ns);
+	bind_ns(&b, v->soft_ns);
+	bind_text(&b, v->basis);
+	return run(s, &b);
+}
+
 static int write_clock(struct store *s, const struct fact_clock *v)
 {
 	struct bind b = { s->put_clock, 0 };
@@ -637,6 +667,8 @@ int store_write_rows(struct store *s, struct store_job *j)
 	EACH(j->gauges, write_gauge)
 	EACH(f->groups, write_group)
 	EACH(f->clocks, write_clock)
+	EACH(f->contradictions, write_contradiction)
+	EACH(f->pairs, write_clock_pair)
 	EACH(f->steps, write_step)
 	EACH(f->rank_steps, write_rank_step)
 	EACH(f->buckets, write_bucket)

@@ -36,3 +36,15 @@ CREATE TABLE raw_peer_exchange (
   peer_t1_ns INTEGER NOT NULL, peer_t2_ns INTEGER NOT NULL, host_t3_ns INTEGER NOT NULL,
   at_ns INTEGER NOT NULL, surplus_ns INTEGER, error_ns INTEGER, contradicts INTEGER NOT NULL,
   PRIMARY KEY (host_id, host_t0_ns, peer_id)) WITHOUT ROWID;
+
+-- Collectives that were left before they were entered, and what collectives say about hosts' clocks.
+CREATE TABLE raw_contradiction (
+  group_id INTEGER NOT NULL, seq INTEGER NOT NULL, early_host_id INTEGER NOT NULL,
+  late_host_id INTEGER NOT NULL, at_ns INTEGER NOT NULL, impossible_ns INTEGER NOT NULL,
+  against TEXT NOT NULL,     -- own clock, probes, collectives
+  lifted_ns INTEGER, PRIMARY KEY (group_id, seq)) WITHOUT ROWID;
+
+CREATE TABLE raw_clock_pair (
+  host_id INTEGER PRIMARY KEY, reference_id INTEGER NOT NULL, at_ns INTEGER NOT NULL,
+  correction_ns INTEGER NOT NULL, width_ns INTEGER NOT NULL, probe_width_ns INTEGER NOT NULL,
+  soft_ns INTEGER, basis TEXT NOT NULL); -- exits, bounds, probes, nothing

@@ -71,7 +71,8 @@ static void whole_job(uint32_t world, uint32_t n_buckets, double limit)
 	facts_fini(&facts);
 }
 
-static void collectives_only(uint32_t world, double limit)
+/* Host 0 has the collector's clock; others are probed ten times a second. */
+static void collectives_only(uint32_t world, uint32_t n_hosts, int64_t every_ns, double limit)
 {
 	enum { N = 500 };
 	struct event *ev = malloc(2 * N * sizeof *ev);
@@ -82,18 +83,26 @@ static void collectives_only(uint32_t world, double limit)
 
 	facts_init(&facts);
 	core_new(&c, NULL, &facts);
-	core_host(c, 0, true, 0);
+	for (uint32_t h = 0; h < n_hosts; h++)
+		core_host(c, h, h == 0, 0);
 	for (uint32_t r = 0; r < world; r++) {
 		core_process(c, &(struct core_process){ .process = r, .rank = (int32_t)r,
+							.host = r * n_hosts / world,
 							.world_size = (int32_t)world,
 							.tick_error_ns = 100 });
 		core_name(c, r, 1, "default", 7);
 	}
 	begin = seconds();
 	do {
+		int64_t from = (int64_t)seq * every_ns, to = from + N * every_ns;
+
+		for (int64_t t = from - from % 100000000; n_hosts > 1 && t < to; t += 100000000)
+			for (uint32_t h = 1; h < n_hosts; h++)
+				core_exchange(c, h, (host_time){ t }, (fleet_time){ t + 30000 },
+					      (fleet_time){ t + 40000 }, (host_time){ t + 70000 });
 		for (uint32_t r = 0; r < world; r++) {
 			for (uint32_t i = 0; i < N; i++) {
-				int64_t at = (int64_t)(seq + i) * 10000 + r * 7;
+				int64_t at = (int64_t)(seq + i) * every_ns + r * 7;
 
 				ev[2 * i] = (struct event){
 					.tick = (uint64_t)at, .kind = EVENT_COLL_BEGIN, .name = 1,
@@ -101,7 +110,8 @@ static void collectives_only(uint32_t world, double limit)
 					.a = event_a(EVENT_STEP_UNKNOWN, (uint32_t)(seq + i)), .b = 4096 };
 				ev[2 * i + 1] = ev[2 * i];
 				ev[2 * i + 1].kind = EVENT_COLL_END;
-				ev[2 * i + 1].tick = (uint64_t)(seq + i) * 10000 + 9000;
+				ev[2 * i + 1].tick = (uint64_t)((int64_t)(seq + i) * every_ns +
+								(world * 7 > 9000 ? world * 7 : 9000));
 			}
 			core_events(c, r, 0, seq * world + r, ev, 2 * N);
 		}
@@ -111,9 +121,9 @@ static void collectives_only(uint32_t world, double limit)
 		facts_clear(&facts);
 		spent = seconds() - begin;
 	} while (spent < limit);
-	printf("collectives alone, %4u ranks       %8.2f M arrivals/s (begin and end each; %llu of %llu told)\n",
-	       world, (double)n_arrivals / spent / 1e6, (unsigned long long)told,
-	       (unsigned long long)seq);
+	printf("collectives alone, %4u ranks, %2u host%s %8.2f M arrivals/s, %5.0f ns each (begin and end; %llu of %llu told)\n",
+	       world, n_hosts, n_hosts > 1 ? "s" : " ", (double)n_arrivals / spent / 1e6,
+	       spent / (double)n_arrivals * 1e9, (unsigned long long)told, (unsigned long long)seq);
 	core_free(c);
 	facts_fini(&facts);
 	free(ev);
@@ -156,9 +166,14 @@ int main(int argc, char **argv)
 
 	whole_job(4, 5, limit);
 	whole_job(256, 5, limit);
-	collectives_only(4, limit);
-	collectives_only(256, limit);
-	collectives_only(4096, limit);
+	collectives_only(4, 1, 10000, limit);
+	collectives_only(256, 1, 10000, limit);
+	collectives_only(4096, 1, 10000, limit);
+	/* And as often as a job has them. */
+	collectives_only(4, 2, 10000, limit);
+	collectives_only(16, 2, 10000000, limit);
+	collectives_only(16, 16, 10000000, limit);
+	collectives_only(128, 16, 10000000, limit);
 	tiles();
 	return 0;
 }

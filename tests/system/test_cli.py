@@ -785,6 +785,10 @@ class Clocks(Folder):
                       n_refused=0, wish=12)
         catalogue.put(db, "raw_clock_step", host_id=2, host_from_ns=5 * 10**9, host_to_ns=6 * 10**9, kind="wall",
                       step_ns=-3_200_000_000, error_ns=800)
+        catalogue.put(db, "raw_clock_pair", host_id=2, reference_id=1, at_ns=catalogue.START_NS, correction_ns=-38_500,
+                      width_ns=37_000, probe_width_ns=184_000, soft_ns=4_100, basis="exits")
+        catalogue.put(db, "raw_contradiction", group_id=1, seq=17, early_host_id=1, late_host_id=2,
+                      at_ns=catalogue.START_NS, impossible_ns=9_100_000, against="probes", lifted_ns=None)
         catalogue.put(db, "raw_snapshot", host_id=2, host_ns=7 * 10**9, half_ns=100, mono_ns=1,
                       real_ns=catalogue.START_NS + 77 + 7 * 10**9 + 11_560_000_000, boot_ns=1, tick_source=None, tick=None)
         db.commit()
@@ -796,7 +800,8 @@ class Clocks(Folder):
         self.assertEqual((r.returncode, r.stderr), (0, ""))
         for word in ("hosta", "the collector's own clock", "hostb", "25.0 us", "60.0 us", "-1.23 ppm", "+11.6 s", "anchored",
                      "in the stream of events", "no clock probe gets through", "is UDP let through?",
-                     "its wall clock was set by -3.20 s"):
+                     "its wall clock was set by -3.20 s", "-38.5 us", "37.0 us", "184 us", "exits", "collective 17 of ",
+                     "hosta left it 9.10 ms before hostb had entered it, against probes; what it says about clocks"):
             self.assertIn(word, r.stdout)
         self.assertNotIn("Over time", r.stdout)
 
@@ -810,6 +815,10 @@ class Clocks(Folder):
         self.assertEqual((b["n_refused_estimates"], b["quality"]), (1, "good"))
         self.assertEqual([(s["kind"], s["step_ns"], s["at_ns"]) for s in v["steps"]],
                          [("wall", -3_200_000_000, 6 * 10**9 + catalogue.START_NS + 77)])
+        self.assertEqual([(p["host"], p["reference"], p["correction_ns"], p["width_ns"], p["basis"]) for p in v["pairs"]],
+                         [("hostb", "hosta", -38_500, 37_000, "exits")])
+        self.assertEqual([(c["seq"], c["early_host"], c["late_host"], c["impossible_ns"], c["lifted_ns"])
+                          for c in v["contradictions"]], [(17, "hosta", "hostb", 9_100_000, None)])
         self.assertEqual(sum(p["n_estimates"] for p in v["history"]), 121)
         self.assertEqual(sum(p["n_refused"] for p in v["history"]), 1)
         self.assertEqual(max(p["worst_error_ns"] for p in v["history"]), 60_000)

@@ -12,17 +12,19 @@ struct bed {
 	struct facts facts;
 	struct evidence *evidence;
 	uint32_t group;
-	unsigned n_proofs;
+	unsigned n_proofs, n_lifted;
 	uint32_t proof_group;
 };
 
-static void on_proof(void *arg, uint32_t group, const struct pairs_proof *proof)
+static int on_doubt(void *arg, uint32_t group, bool lifted, const struct pairs_proof *proof)
 {
 	struct bed *b = arg;
 
-	b->n_proofs++;
+	b->n_lifted += lifted;
+	b->n_proofs += !lifted;
 	b->proof_group = group;
 	assert_true(proof->impossible_ns > 0);
+	return 0;
 }
 
 /* Ranks 0 and 1 on host 0, rank 2 on host 1. */
@@ -44,7 +46,6 @@ static void start(struct bed *b)
 	}
 	match_init(&b->match, &b->roster, &b->facts, 64, 1000000000);
 	assert_int_equal(evidence_new(&b->evidence, &b->roster), 0);
-	evidence_on_proof(b->evidence, on_proof, b);
 	b->match.closed = evidence_closed;
 	b->match.closed_arg = b->evidence;
 	b->group = (uint32_t)match_group(&b->match, "dp", 0);
@@ -135,9 +136,58 @@ static void a_contradiction_is_told_with_its_group(void **state)
 	start(&b);
 	call(&b, 0, OP_ALL_REDUCE, in, out, 3);
 	call(&b, 1, OP_ALL_REDUCE, late_in, late_out, 3);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(evidence_look(b.evidence, on_doubt, &b), 0);
 	assert_int_equal(b.n_proofs, 1);
 	assert_int_equal(b.proof_group, b.group);
+	assert_int_equal(b.n_lifted, 0);
 	assert_true(ask(&b).hi_ns >= 2000000);
+	stop(&b);
+}
+
+static void a_step_explains_a_contradiction(void **state)
+{
+	static const int64_t late_in[] = { 2000, 2000, 9000000 }, late_out[] = { 3000, 3000, 9100000 };
+	struct bed b;
+
+	start(&b);
+	call(&b, 0, OP_ALL_REDUCE, late_in, late_out, 3);
+	assert_int_equal(evidence_look(b.evidence, on_doubt, &b), 0);
+	assert_int_equal(b.n_proofs, 1);
+	evidence_step(b.evidence, 1);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(evidence_look(b.evidence, on_doubt, &b), 0);
+	assert_int_equal(b.n_proofs, 1);
+	assert_int_equal(b.n_lifted, 1);
+	stop(&b);
+}
+
+static void instants_before_a_step_are_not_compared_with_those_after(void **state)
+{
+	struct pairs_answer a;
+	struct bed b;
+
+	start(&b);
+	call(&b, 0, OP_ALL_REDUCE, in, out, 3);
+	assert_int_equal(evidence_between(b.evidence, 0, T0 + 500, 1, T0 + 400, &a), 0);
+	assert_in_range(a.offset_ns - a.lo_ns, 0, 2000);
+	assert_in_range(a.hi_ns - a.offset_ns, 0, 2000);
+	assert_true(a.lo_ns <= 100 && a.hi_ns >= 100);
+	assert_int_equal(evidence_between(b.evidence, 0, T0 - 500, 1, T0 + 400, &a), PAIRS_REFUSED);
+	evidence_step(b.evidence, 1);
+	assert_int_equal(evidence_between(b.evidence, 0, T0 + 500, 1, T0 + 400, &a), PAIRS_REFUSED);
+	/* The clock was set back by a second. */
+	assert_int_equal(evidence_probe(b.evidence, 1,
+					&(struct pairs_probe){ .host_ns = T0 - 999990000,
+							       .offset_ns = 1000000000,
+							       .lo_ns = 1000000000 - 1000,
+							       .hi_ns = 1000000000 + 1000,
+							       .soft_ns = 200 }),
+			 0);
+	assert_int_equal(evidence_between(b.evidence, 0, T0 + 500, 1, T0 - 999990000 - 1, &a),
+			 PAIRS_REFUSED);
+	assert_int_equal(evidence_between(b.evidence, 0, T0 + 20000, 1, T0 - 999980000, &a), 0);
+	assert_true(a.lo_ns <= 0 && a.hi_ns >= 0);
 	stop(&b);
 }
 
@@ -152,6 +202,7 @@ static void a_rank_that_moved_makes_another_communicator(void **state)
 	call(&b, 1, OP_ALL_REDUCE, in_2, out_2, 3);
 	/* Still true, and the first call's bound is still the narrower one. */
 	assert_in_range(ask(&b).hi_ns, 720, 722);
+	assert_int_equal(evidence_look(b.evidence, on_doubt, &b), 0);
 	assert_int_equal(b.n_proofs, 0);
 	stop(&b);
 }
@@ -163,6 +214,8 @@ int main(void)
 		cmocka_unit_test(what_proves_nothing_says_nothing),
 		cmocka_unit_test(a_call_that_somebody_missed_says_nothing),
 		cmocka_unit_test(a_contradiction_is_told_with_its_group),
+		cmocka_unit_test(a_step_explains_a_contradiction),
+		cmocka_unit_test(instants_before_a_step_are_not_compared_with_those_after),
 		cmocka_unit_test(a_rank_that_moved_makes_another_communicator),
 	};
 

@@ -126,6 +126,9 @@ static struct store_job *full_job(void)
 		.coverage_json = "{}", .first_step = 3, .last_step = EVENT_STEP_UNKNOWN
 	};
 	*FACTS_PUSH(f, clocks) = (struct fact_clock){ 0, 1, 77, 5, 9, "good", 3, 1.5, "anchored" };
+	*FACTS_PUSH(f, contradictions) = (struct fact_contradiction){ 0, 7, 0, 0, 5, 900, "probes", FACT_NONE };
+	*FACTS_PUSH(f, contradictions) = (struct fact_contradiction){ 0, 7, 0, 0, 5, 900, "probes", 12 };
+	*FACTS_PUSH(f, pairs) = (struct fact_pair){ 0, 0, 9, -38, 40, 180, FACT_NONE, "exits" };
 	*JOB_PUSH(j, core_state) = 0xab;
 	j->low_water = 1;
 	return j;
@@ -312,6 +315,12 @@ static void test_views_open_what_is_stored_in_rows_behind_them(void **state)
 	assert_int_equal(query("SELECT excess_ratio IS NULL AND eval_ns IS NULL FROM rank_step"), 1);
 	assert_int_equal(query("SELECT last_step IS NULL FROM finding WHERE severity = 'slow'"), 1);
 	assert_int_equal(query("SELECT slowest_rank IS NULL FROM step"), 1);
+	assert_int_equal(query("SELECT lifted_ns FROM clock_contradiction WHERE \"group\" = 'world' AND seq = 7 "
+			       "AND early_host = 'h' AND impossible_ns = 900 AND against = 'probes'"),
+			 12);
+	assert_int_equal(query("SELECT correction_ns FROM clock_pair WHERE host = 'h' AND width_ns = 40 "
+			       "AND probe_width_ns = 180 AND correction_soft_ns IS NULL AND basis = 'exits'"),
+			 -38);
 }
 
 static void test_telling_everything_twice_changes_nothing(void **state)

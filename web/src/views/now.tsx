@@ -37,6 +37,8 @@ function next(v: Finding): string {
     return 'See which ranks are silent or dropped events; the header counts them.';
   if (v.class.startsWith('slow.fixed_rank'))
     return `Look at ${where}: clock speed, heat, other processes on the host, uneven input. Open the step to see which phase grew.`;
+  if (v.class === 'clock.contradiction')
+    return 'Look whether ranks make different calls there (one skips a collective or makes one more), and at syncline clocks for a host whose clock was set.';
   if (v.class === 'clock.offset')
     return `See to the time service (NTP, PTP) of ${host ?? 'the host'}. Until then line up logs by syncline's times.`;
   if (v.class.startsWith('slow.'))
