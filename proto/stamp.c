@@ -51,37 +51,50 @@ void stamp_add(struct stamp_line *l, const struct stamp_bracket *b)
 		l->n++;
 }
 
+/* How far the two brackets are from one line: negative where REALTIME was set back. */
+static int64_t bend_ns(const struct stamp_line *l, const struct stamp_bracket *before,
+		       const struct stamp_bracket *after)
+{
+	int64_t over_ns = after->raw_ns - before->raw_ns;
+	int64_t ahead = ahead_ns(after) - ahead_ns(before);
+
+	if (over_ns < 0)
+		return -INT64_MAX;
+	return ahead - (int64_t)((double)over_ns * (l->has_rate ? l->rate : 0));
+}
+
+/* From the newest back to the first bracket that is not after it. A clock that was
+ * set back on that way showed the same times twice. */
 enum stamp_outcome stamp_to_raw(const struct stamp_line *l, int64_t real_ns, int64_t *ret_raw_ns,
 				int64_t *ret_err_ns)
 {
-	const struct stamp_bracket *after = NULL, *before = NULL;
-	int64_t over_ns, ahead, bend, half;
-	double share;
+	const struct stamp_bracket *after = NULL;
 
-	/* From the newest back: the first bracket that is not after it. */
 	for (unsigned i = 1; i <= l->n; i++) {
 		const struct stamp_bracket *b =
 			&l->v[(l->next + STAMP_N_BRACKETS - i) % STAMP_N_BRACKETS];
+		int64_t bend, ahead, half;
 
-		if (b->real_ns <= real_ns) {
-			before = b;
+		if (!after && b->real_ns <= real_ns)
 			break;
+		bend = after ? bend_ns(l, b, after) : 0;
+		if (bend < -STAMP_MAX_BEND_NS)
+			return STAMP_UNSURE;
+		if (b->real_ns > real_ns) {
+			after = b;
+			continue;
 		}
-		after = b;
+		if (bend > STAMP_MAX_BEND_NS)
+			return STAMP_UNSURE;
+		half = b->half_ns > after->half_ns ? b->half_ns : after->half_ns;
+		bend = size_of(bend) - b->half_ns - after->half_ns;
+		ahead = (int64_t)((double)(ahead_ns(after) - ahead_ns(b)) *
+				  ((double)(real_ns - b->real_ns) / (double)(after->real_ns - b->real_ns)));
+		*ret_raw_ns = real_ns - ahead_ns(b) - ahead;
+		*ret_err_ns = half + (bend > 0 ? bend : 0) + 1;
+		return STAMP_OK;
 	}
-	if (!before || !after)
-		return STAMP_NO_BRACKET;
-	over_ns = after->raw_ns - before->raw_ns;
-	ahead = ahead_ns(after) - ahead_ns(before);
-	bend = size_of(ahead - (int64_t)((double)over_ns * (l->has_rate ? l->rate : 0)));
-	if (over_ns < 0 || bend > STAMP_MAX_BEND_NS)
-		return STAMP_UNSURE;
-	half = before->half_ns > after->half_ns ? before->half_ns : after->half_ns;
-	bend -= before->half_ns + after->half_ns;
-	share = (double)(real_ns - before->real_ns) / (double)(after->real_ns - before->real_ns);
-	*ret_raw_ns = real_ns - ahead_ns(before) - (int64_t)((double)ahead * share);
-	*ret_err_ns = half + (bend > 0 ? bend : 0) + 1;
-	return STAMP_OK;
+	return STAMP_NO_BRACKET;
 }
 
 static int64_t read_ns(clockid_t id)

@@ -193,6 +193,22 @@ static void a_stamp_beside_a_step_of_the_wall_clock_is_refused(void **state)
 	}
 }
 
+/* Set back by a little, the clock shows some times twice: none of them is placed. */
+static void a_time_that_was_shown_twice_is_refused(void **state)
+{
+	int64_t step_at = 2025000000, step = -30000000, got, err;
+	struct stamp_line l = { 0 };
+
+	(void)state;
+	for (int64_t raw = 1000000; raw < 2045000000; raw += 10000000)
+		stamp_add(&l, &(struct stamp_bracket){ raw, real_at(raw, 0, step_at, step), 50 });
+	for (int64_t at = 2025000000; at < 2041000000; at += 1000000)
+		if (stamp_to_raw(&l, real_at(at, 0, step_at, step), &got, &err) == STAMP_OK)
+			assert_true(at - got <= err && got - at <= err);
+	assert_int_equal(stamp_to_raw(&l, real_at(2026000000, 0, step_at, step), &got, &err), STAMP_UNSURE);
+	assert_int_equal(stamp_to_raw(&l, real_at(2000000000, 0, step_at, step), &got, &err), STAMP_UNSURE);
+}
+
 static void a_stamp_outside_the_brackets_is_refused(void **state)
 {
 	struct stamp_line l = { 0 };
@@ -218,6 +234,7 @@ int main(void)
 		cmocka_unit_test(a_number_counts_once_in_any_order),
 		cmocka_unit_test(a_kernel_stamp_is_placed_within_its_stated_error),
 		cmocka_unit_test(a_stamp_beside_a_step_of_the_wall_clock_is_refused),
+		cmocka_unit_test(a_time_that_was_shown_twice_is_refused),
 		cmocka_unit_test(a_stamp_outside_the_brackets_is_refused),
 	};
 

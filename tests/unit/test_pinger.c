@@ -148,6 +148,7 @@ static void a_moved_wall_clock_drops_what_it_touched(void **state)
 		skip();
 	for (int forward = 0; forward < 2; forward++) {
 		assert_int_equal(train(v), 5);
+		p.n_reports = 0; /* of before: a train may leave one for the next */
 		for (unsigned i = 0; i < STAMP_N_BRACKETS; i++) /* then it showed another time */
 			p.line.v[i].real_ns += forward ? -3000000 : 3000000;
 		for (unsigned i = 0; i < 5; i++)
