@@ -213,6 +213,7 @@ int exits_call(struct pairs *p, struct group *g, const struct pairs_call *c, int
 	if (!x)
 		return -ENOMEM;
 	x->last_ns = t_ns;
+	x->queued = c->enter_is_queued;
 	call_ns = exit_of_call(p, g, x);
 	if (call_ns == PAIRS_NONE)
 		return 0;
@@ -412,6 +413,7 @@ bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, in
 			n_noise++;
 		}
 	}
+	x->n_noise += n_noise > 0;
 	if (n_noise)
 		x->noise += 0.1 * (sqrt(noise / n_noise) - x->noise);
 	if (newest)

@@ -186,39 +186,48 @@ int evidence_between(const struct evidence *e, uint32_t i, int64_t i_ns, uint32_
 	return pairs_between(e->pairs, i, i_ns, j, j_ns, ret);
 }
 
-/* How far exits move the collector's own host from where it is. */
-static int64_t moved(const struct evidence *e, int64_t fleet_ns, uint32_t part)
+static bool is_vaguer(int64_t a_ns, int64_t b_ns, int64_t limit_ns)
 {
-	int64_t offset_ns, own_ns;
-	uint32_t its_part;
+	return a_ns >= limit_ns || b_ns >= limit_ns - a_ns;
+}
 
+/* How far exits move the collector's own host from where it is. */
+static int64_t moved(const struct evidence *e, int64_t fleet_ns, uint32_t part, int64_t *ret_soft_ns)
+{
+	struct pairs_offset v;
+	int64_t own_ns;
+
+	*ret_soft_ns = 0;
 	if (!e->own)
 		return 0;
 	own_ns = e->roster->hosts[e->own - 1].clock.offset_ns;
-	if (pairs_offset(e->pairs, e->own - 1, fleet_ns - own_ns, &offset_ns, &its_part) != 0 ||
-	    its_part != part)
+	if (pairs_offset(e->pairs, e->own - 1, fleet_ns - own_ns, &v) != 0 || v.part != part)
 		return 0;
-	return offset_ns - own_ns;
+	*ret_soft_ns = v.soft_ns;
+	return v.offset_ns - own_ns;
 }
 
 int64_t evidence_shift(const struct evidence *e, uint32_t host, host_time t, int64_t offset_ns)
 {
 	const struct clock *k = &e->roster->hosts[host].clock;
+	struct pairs_offset best;
 	struct clock_view v;
-	int64_t best_ns;
-	uint32_t part;
+	int64_t soft_ns;
 
-	if (!knows(e, host, t.ns) || pairs_offset(e->pairs, host, t.ns, &best_ns, &part) != 0)
+	if (!knows(e, host, t.ns) || pairs_offset(e->pairs, host, t.ns, &best) != 0)
 		return 0;
 	clock_view(k, t, &v);
 	if (!clock_decides(v.status) || v.lo_ns == -CLOCK_UNBOUNDED || v.hi_ns == CLOCK_UNBOUNDED)
 		return 0;
-	best_ns -= moved(e, t.ns + offset_ns, part);
-	if (best_ns > v.hi_ns)
-		best_ns = v.hi_ns;
-	if (best_ns < v.lo_ns)
-		best_ns = v.lo_ns;
-	return best_ns - offset_ns;
+	best.offset_ns -= moved(e, t.ns + offset_ns, best.part, &soft_ns);
+	/* Ranks that leave far apart say less than the probes do. */
+	if (is_vaguer(best.soft_ns, soft_ns, v.soft_ns))
+		return 0;
+	if (best.offset_ns > v.hi_ns)
+		best.offset_ns = v.hi_ns;
+	if (best.offset_ns < v.lo_ns)
+		best.offset_ns = v.lo_ns;
+	return best.offset_ns - offset_ns;
 }
 
 /* A broadcast's root is in no event: what needs one proves nothing here. */
@@ -452,6 +461,12 @@ static int tell_pair(const struct telling *t, uint32_t host, uint32_t reference)
 		return 0;
 	clock_view(&e->roster->hosts[host].clock, h, &v);
 	clock_view(&e->roster->hosts[reference].clock, r, &w);
+	if (a.basis == PAIRS_BY_EXITS && v.soft_ns != CLOCK_UNBOUNDED &&
+	    w.soft_ns != CLOCK_UNBOUNDED && is_vaguer(a.soft_ns, 0, v.soft_ns + w.soft_ns)) {
+		a.basis = PAIRS_BY_PROBES;
+		a.offset_ns = v.offset_ns - w.offset_ns;
+		a.soft_ns = v.soft_ns + w.soft_ns;
+	}
 	f = FACTS_PUSH(t->facts, pairs);
 	if (!f)
 		return -ENOMEM;
