@@ -9,6 +9,7 @@
 #define TELL_PAIRS_NS INT64_C(5000000000)
 #define TELL_BACK_NS INT64_C(1000000000) /* by then the collectives of that second are in */
 #define MAX_GROUPS 16384 /* some KB each */
+#define SETTLE_NS INT64_C(5000000000)
 #define EVER_NS (INT64_C(1) << 60)
 #define RATE_SLACK 0.2e-6 /* that a rate may leave its bound by until the next word of it */
 
@@ -22,6 +23,8 @@ struct member_group {
 /* What pairs was told of a host's clock. */
 struct fed {
 	bool any;
+	bool stepped;
+	int64_t stepped_ns;	  /* fleet, when that was known */
 	int64_t since_ns;	  /* host: older instants are on another clock */
 	int64_t last_ns, fleet_ns; /* the newest, host and fleet */
 };
@@ -32,7 +35,7 @@ struct evidence {
 	struct fed *fed; /* by host */
 	uint32_t n_nodes, n_fed_alloc;
 	uint32_t own; /* index + 1 of a host that has the collector's clock */
-	int64_t told_pairs_ns;
+	int64_t now_ns, told_pairs_ns; /* fleet */
 	struct member_group *groups; /* by match's index */
 	uint32_t n_groups, n_pairs_groups;
 	int64_t *enter_ns, *exit_ns; /* scratch, by member */
@@ -115,6 +118,8 @@ void evidence_step(struct evidence *e, uint32_t host)
 	if (host >= e->n_nodes || !e->fed[host].any)
 		return;
 	e->fed[host].any = false;
+	e->fed[host].stepped = true;
+	e->fed[host].stepped_ns = e->now_ns;
 	pairs_step(e->pairs, host);
 }
 
@@ -126,6 +131,8 @@ int evidence_clock(struct evidence *e, uint32_t host, host_time t, fleet_time no
 	struct clock_view v;
 	int r;
 
+	if (now.ns > e->now_ns)
+		e->now_ns = now.ns;
 	if (host >= PAIRS_MAX_NODES)
 		return 0;
 	if (f && f->any && (k->exact || t.ns - f->last_ns < FEED_NS))
@@ -152,6 +159,7 @@ int evidence_clock(struct evidence *e, uint32_t host, host_time t, fleet_time no
 
 int evidence_tick(struct evidence *e, fleet_time now)
 {
+	e->now_ns = now.ns;
 	for (uint32_t i = 0; i < e->n_nodes; i++) {
 		const struct fed *f = &e->fed[i];
 		int64_t since_ns = now.ns - f->fleet_ns;
@@ -173,9 +181,14 @@ int evidence_ask(const struct evidence *e, uint32_t i, uint32_t j, int64_t t_ns,
 	return pairs_ask(e->pairs, i, j, t_ns, ret);
 }
 
+/* Is that instant on the clock that pairs knows? While stamps from before a step are
+ * still on their way, those of a clock that was set back look like new ones. */
 static bool knows(const struct evidence *e, uint32_t host, int64_t host_ns)
 {
-	return host < e->n_nodes && e->fed[host].any && host_ns >= e->fed[host].since_ns;
+	const struct fed *f = host < e->n_nodes ? &e->fed[host] : NULL;
+
+	return f && f->any && host_ns >= f->since_ns &&
+	       !(f->stepped && e->now_ns - f->stepped_ns < SETTLE_NS);
 }
 
 int evidence_between(const struct evidence *e, uint32_t i, int64_t i_ns, uint32_t j, int64_t j_ns,
@@ -345,6 +358,9 @@ int evidence_closed(void *evidence, const struct match *m, uint32_t group, const
 		const struct proc *p = &e->roster->procs[a->proc];
 
 		if (p->host >= PAIRS_MAX_NODES)
+			return 0;
+		if (p->host < e->n_nodes && (e->fed[p->host].any || e->fed[p->host].stepped) &&
+		    a->enter_ns != FACT_NONE && !knows(e, p->host, a->enter_ns))
 			return 0;
 		several |= i > 0 && p->host != e->hosts[0];
 		e->hosts[i] = p->host;
