@@ -153,10 +153,13 @@ int pairs_place(const struct pairs *p, uint32_t node, int64_t host_ns, int64_t *
  * PAIRS_REFUSED also for a node that no probe has named. */
 int pairs_between(const struct pairs *p, uint32_t i, int64_t i_ns, uint32_t j, int64_t j_ns,
 		  struct pairs_answer *ret);
-/* The node's offset around host_ns as exits have it, and which nodes share one line
- * with it: those of the same part. PAIRS_REFUSED where exits say nothing. */
-int pairs_offset(const struct pairs *p, uint32_t node, int64_t host_ns, int64_t *ret_offset_ns,
-		 uint32_t *ret_part);
+/* A node's place as exits have it. */
+struct pairs_offset {
+	int64_t offset_ns, soft_ns;
+	uint32_t part; /* nodes of one part share one line */
+};
+/* Around host_ns. PAIRS_REFUSED where exits say nothing. */
+int pairs_offset(const struct pairs *p, uint32_t node, int64_t host_ns, struct pairs_offset *ret);
 
 /* How a member's exit usually differs from the others', once known. false before. */
 bool pairs_exit_bias(const struct pairs *p, uint32_t group, uint32_t kind, uint64_t bytes,

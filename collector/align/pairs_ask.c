@@ -128,8 +128,7 @@ int pairs_between(const struct pairs *p, uint32_t i, int64_t i_ns, uint32_t j, i
 	return 0;
 }
 
-int pairs_offset(const struct pairs *p, uint32_t node, int64_t host_ns, int64_t *ret_offset_ns,
-		 uint32_t *ret_part)
+int pairs_offset(const struct pairs *p, uint32_t node, int64_t host_ns, struct pairs_offset *ret)
 {
 	const struct node *n;
 	struct mark m;
@@ -142,7 +141,6 @@ int pairs_offset(const struct pairs *p, uint32_t node, int64_t host_ns, int64_t 
 	m = node_correction(n, host_ns + base_ns);
 	if (!isfinite(m.sd))
 		return PAIRS_REFUSED;
-	*ret_offset_ns = base_ns + llround(m.c);
-	*ret_part = n->part;
+	*ret = (struct pairs_offset){ base_ns + llround(m.c), soft_of(p, (double)m.sd), n->part };
 	return 0;
 }

@@ -20,6 +20,7 @@
 #define LONGEST 2   /* habits, in durations */
 #define N_POOL 8.0F /* durations that the spread of all is worth for one member's */
 #define N_PRIOR 4   /* members that the spread of habits is worth before any is known */
+#define N_NOISE 20 /* words on the noise before it is known */
 #define LEAST_SD 20.0F
 
 static int by_value(const void *a, const void *b)
@@ -151,8 +152,15 @@ void bias_learn(const struct pairs *p, const struct group *g, struct exits *x)
 	double prior = (double)p->cfg.exit_skew_ns, unknown, spread, mean = 0, level;
 	float v, sd;
 
-	if (n_level < N_LEVEL)
+	if (n_level < N_LEVEL && !x->queued)
 		return;
+	if (n_level < N_LEVEL) {
+		/* Who leaves unevenly by chance may do so by habit: as much, as far as is known. */
+		unknown = x->n_noise < N_NOISE ? INFINITY : fmax(prior, x->noise);
+		for (uint32_t i = 0; i < g->n_members; i++)
+			x->usual[i].sd = (float)unknown;
+		return;
+	}
 	/* A habit is a part of the algorithm: it cannot be much longer than all of
 	 * it. What is (entries stamped long before the start) says nothing. */
 	level = low_end(x->recent, n_level, 1, &sd);

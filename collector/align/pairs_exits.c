@@ -117,6 +117,17 @@ static struct exits *make_class(struct pairs *p, struct group *g, const struct p
 	return x;
 }
 
+/* Of a few members each carries the gauge: without some of them it is another, and
+ * what was noted of the others in the old one would look like slopes. */
+static bool lost_its_gauge(const struct exits *x, uint32_t n_members)
+{
+	uint32_t n_absent = 0;
+
+	for (uint32_t i = 0; i < n_members; i++)
+		n_absent += x->fit[i] == ABSENT;
+	return 4 * n_absent >= n_members;
+}
+
 void exits_forget_member(struct group *g, uint32_t member)
 {
 	for (size_t i = 0; i < MAX_CLASSES; i++) {
@@ -129,6 +140,14 @@ void exits_forget_member(struct group *g, uint32_t member)
 		for (size_t k = 0; k < N_EPOCHS; k++)
 			x->epoch[k * g->n_members + member] = ABSENT;
 		x->fit[member] = ABSENT;
+		if (!lost_its_gauge(x, g->n_members))
+			continue;
+		for (uint32_t m = 0; m < g->n_members; m++) {
+			x->fit[m] = ABSENT;
+			x->w[m] = 0;
+		}
+		x->n_epochs = 0;
+		x->open_ns = PAIRS_NONE;
 	}
 }
 
@@ -213,6 +232,7 @@ int exits_call(struct pairs *p, struct group *g, const struct pairs_call *c, int
 	if (!x)
 		return -ENOMEM;
 	x->last_ns = t_ns;
+	x->queued = c->enter_is_queued;
 	call_ns = exit_of_call(p, g, x);
 	if (call_ns == PAIRS_NONE)
 		return 0;
@@ -412,6 +432,7 @@ bool exits_fit(const struct pairs *p, const struct group *g, struct exits *x, in
 			n_noise++;
 		}
 	}
+	x->n_noise += n_noise > 0;
 	if (n_noise)
 		x->noise += 0.1 * (sqrt(noise / n_noise) - x->noise);
 	if (newest)

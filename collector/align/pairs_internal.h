@@ -57,7 +57,7 @@ struct bound {
 /* Exits of one kind and size class in one communicator. Arrays are by member,
  * rings of arrays one behind the other. */
 struct exits {
-	bool used;
+	bool used, queued; /* queued: entries say nothing of durations */
 	uint32_t kind, size;
 	int64_t last_ns;
 	int64_t open_ns; /* the open second; PAIRS_NONE */
@@ -70,6 +70,7 @@ struct exits {
 	uint8_t *count;		      /* [N_EPOCHS]: of so many */
 	int32_t *fit;		      /* newest: makes calls with absent members comparable */
 	double noise;		      /* deviation of one exit, ns */
+	uint64_t n_noise;	      /* words that it was learned from */
 	double rate_var, rate_excess; /* of the rates against what probes told, (ns/s)^2 */
 
 	/* how long the last to enter stayed, against the level of all */

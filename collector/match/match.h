@@ -76,8 +76,8 @@ struct match {
 	struct match_point *points; /* scratch */
 	size_t n_points;
 	bool finishing;
-	/* Each collective once, when it is final, before it is told for the last time and its arrivals are still there;
-	 * may be NULL. 0 or negative errno. */
+	/* Each collective once, when it is final, before it is told for the last time and
+	 * while its arrivals are there; may be NULL. 0 or negative errno. */
 	int (*closed)(void *arg, const struct match *m, uint32_t group, const struct coll *c);
 	void *closed_arg;
 	struct evidence *evidence; /* of the hosts' clocks; NULL where all share one */

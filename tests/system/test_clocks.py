@@ -50,6 +50,7 @@ class Training(Hosts):
         self.check_hindsight(db)
         self.check_wall_step(db, start)
         self.check_arrivals(db, out, start)
+        self.check_pairs(db, out)
         self.check_conversion(db)
 
     def check_hindsight(self, db):
@@ -91,6 +92,33 @@ class Training(Hosts):
                 n += 1
         self.assertGreater(n, self.STEPS)
         self.say("hard bound of an arrival", error)
+
+    def check_pairs(self, db, out):
+        """The script read the clock just before it entered: what is told of who was last must agree."""
+        pairs = db.execute("select * from clock_pair").fetchall()
+        self.assertEqual(len(pairs), 2, [dict(p) for p in pairs])
+        for p in pairs:
+            self.assertLessEqual(p["width_ns"], p["probe_width_ns"])
+            print(f"  {p['host']} against {p['reference']}: {p['correction_ns'] / 1e3:.1f} us by {p['basis']}, certain within "
+                  f"{p['width_ns'] / 1e3:.0f} us, by probes {p['probe_width_ns'] / 1e3:.0f} us, soft {(p['correction_soft_ns'] or 0) / 1e3:.1f} us", file=sys.stderr)
+        odd = db.execute("select * from clock_contradiction where lifted_ns is null").fetchall()
+        self.assertEqual([dict(c) for c in odd], [])
+        before = []
+        for rank in range(len(RANKS)):
+            with open(os.path.join(out, f"rank{rank}.json")) as f:
+                before.append([b for b, _ in json.load(f)["reduce_raw_ns"]])
+        calls = db.execute("select * from collective where op = 'all_reduce' and bytes = 4 order by seq").fetchall()
+        self.assertEqual(len(calls), len(before[0]))
+        error, n_decided = [], 0
+        for i, c in enumerate(calls):
+            if any(self.clocks[f"host{h}"].near_step(before[0][i]) for h in set(RANKS)):
+                continue
+            error.append(c["skew_err_ns"])
+            n_decided += c["decided"]
+            last = max(b[i] for b in before)
+            if c["decided"]:  # from the script's reading to the call there is Python, and a scheduler
+                self.assertGreater(before[c["last_rank"]][i], last - 2_000_000)
+        self.say(f"hard bound of first against last ({n_decided} decided)", error)
 
     def check_conversion(self, db):
         """A stamp of any clock of a host converts through its snapshots."""
