@@ -117,6 +117,9 @@ static int put_record(struct ingest *g, const struct process *p, const struct fr
 		r = put_env(g, p, fields);
 	if (r == 0 && strcmp(category, "meta.group") == 0)
 		r = put_group(g, fields);
+	if (r == 0)
+		r = core_record(g->core, p->row.process, (host_time){ t->at_ns }, row->category,
+				row->fields, strlen(row->fields));
 	json_decref(root);
 	return r;
 }

@@ -1,0 +1,58 @@
+/* rules.h - the rules that reason from what was called, said and left undone.
+ *
+ * They look when time passes and the words have settled, causes before
+ * consequences: what kept the job from starting, calls that differ, members that
+ * stay away. Whatever holds a job up is told once a life; what comes after it in
+ * the same life is its consequence.
+ */
+#pragma once
+
+#include "ledger.h"
+#include "side.h"
+
+#define RULES_MAX_RANKS 64 /* named in one verdict */
+
+struct rules {
+	struct ledger ledger;
+	struct side side;
+	struct facts *facts; /* of this look */
+	int64_t now_ns, looked_ns;
+	uint32_t life;	/* the newest process's */
+	uint32_t world_size;
+	bool finishing;
+	bool held; /* a cause of the standstill of this life is told */
+	bool init_told;
+};
+
+void rules_init(struct rules *r, struct roster *roster, struct match *match);
+void rules_fini(struct rules *r);
+/* Once a second at most. finishing: nothing more will come. 0 or -ENOMEM. */
+int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finishing,
+	       struct facts *facts);
+
+/* What a rule has found. Texts may be of the caller's stack. */
+struct finding {
+	const char *class_name;
+	enum fact_severity severity;
+	enum fact_confidence confidence;
+	int32_t ranks[RULES_MAX_RANKS];
+	uint32_t n_ranks;
+	const char *group, *host, *setting, *module, *detail; /* NULL = not named */
+	bool has_call;
+	uint64_t call;
+	uint32_t step;
+	int64_t onset_ns; /* FACT_NONE: now */
+	const char *sentence;
+	const char *evidence_json, *rules_out_json;
+};
+void finding_rank(struct finding *f, int32_t rank); /* once each, in order */
+/* "Rank 3", "Ranks 1, 2 and 5", "Ranks 0, 1, 2 and 61 more". */
+void words_ranks(const int32_t *ranks, uint32_t n, char *out, size_t n_out);
+int rules_tell(struct rules *r, const struct finding *f);
+
+/* The rules. 0 or -ENOMEM; each tells at most one cause. */
+int data_dependent_look(struct rules *r);
+int mismatch_look(struct rules *r);
+int endpoint_look(struct rules *r);
+int interface_look(struct rules *r);
+int resolution_look(struct rules *r);
