@@ -309,6 +309,7 @@ int core_process_state(struct core *c, uint32_t process, enum core_process_state
 	if (s == CORE_ALIVE && p->gone)
 		c->steps.n_gone--;
 	p->gone = s != CORE_ALIVE;
+	p->died = s == CORE_DIED;
 	p->gone_at = at;
 	return 0;
 }

@@ -130,7 +130,7 @@ static struct line *open_line(struct ledger *l, struct page *p, uint64_t seq)
 		p->n_slots = n;
 		v = &p->v[seq & (n - 1)];
 	}
-	*v = (struct line){ .seq = seq, .at_ns = FACT_NONE, .entered_ns = FACT_NONE,
+	*v = (struct line){ .seq = seq, .at_ns = FACT_NONE,
 			    .entered_now_ns = l->now_ns };
 	if (!p->any || seq < p->first)
 		p->first = seq;
@@ -230,14 +230,12 @@ static int find_seat(struct ledger *l, struct proc *p, uint32_t name, uint32_t r
 static void note_call(struct ledger *l, const struct proc *p, const struct event *ev, struct page *g,
 		      struct line *v, struct seat *s)
 {
-	int64_t at_ns = roster_place(l->roster, p, (int64_t)ev->tick).at.ns;
-
 	if (!s->seen || v->seq < s->first)
 		s->first = v->seq;
 	s->seen = true;
 	g->news_now_ns = l->now_ns;
 	if (v->at_ns == FACT_NONE) {
-		v->at_ns = at_ns;
+		v->at_ns = roster_place(l->roster, p, (int64_t)ev->tick).at.ns;
 		v->step = p->cur_step;
 	}
 	if (ev->kind == EVENT_COLL_SUBMIT) {
@@ -247,8 +245,7 @@ static void note_call(struct ledger *l, const struct proc *p, const struct event
 	}
 	if (v->n_entered++ == 0)
 		v->entered_now_ns = l->now_ns;
-	if (v->entered_ns == FACT_NONE || at_ns < v->entered_ns)
-		v->entered_ns = at_ns;
+	v->last_now_ns = l->now_ns;
 	if (v->seq >= s->n_entered)
 		s->n_entered = v->seq + 1;
 }

@@ -31,8 +31,7 @@ struct line { /* one call */
 	uint32_t n_entered, n_left, n_odd;
 	uint32_t step;
 	int64_t at_ns;	      /* fleet: the first word of it */
-	int64_t entered_ns; /* fleet: the first rank entered; FACT_NONE */
-	int64_t entered_now_ns; /* core time of that */
+	int64_t entered_now_ns, last_now_ns; /* core time: the first entered, the last */
 };
 
 struct odd {

@@ -433,7 +433,8 @@ int mismatch_look(struct rules *r)
 		/* Unequal parts of an all-gather are no fault when it ends. */
 		if (v->n_left >= m->groups[i].n_expected && v->shape.op == OP_ALL_GATHER &&
 		    c.minor.op == c.major.op && c.minor.dtype == c.major.dtype) {
-			p->told = true;
+			p->first_odd = UINT64_MAX;
+			p->n_odds = 0;
 			continue;
 		}
 		if (c.n_unknown >= c.n_major && c.n_unknown > 0)

@@ -28,7 +28,7 @@ static void follow_life(struct rules *r)
 	for (uint32_t i = 0; i < roster->n_procs; i++)
 		if (roster->procs[i].life > r->life) {
 			r->life = roster->procs[i].life;
-			r->held = r->init_told = false;
+			r->held = r->waits = false;
 		}
 }
 
@@ -36,7 +36,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 	       struct facts *facts)
 {
 	static int (*const looks[])(struct rules *) = { endpoint_look, interface_look, resolution_look,
-							data_dependent_look, mismatch_look };
+							data_dependent_look, mismatch_look, absent_look };
 
 	r->now_ns = r->ledger.now_ns = now_ns;
 	if (!finishing && r->looked_ns != INT64_MIN && now_ns - r->looked_ns < LOOK_NS)
@@ -121,7 +121,8 @@ int rules_tell(struct rules *r, const struct finding *f)
 
 	if (!v)
 		return -ENOMEM;
-	snprintf(v->key, sizeof v->key, "%.40s/%u/%.30s/%llu", f->class_name, r->life,
+	snprintf(v->key, sizeof v->key, "%.40s/%u/%.30s/%llu",
+		 f->key ? f->key : f->class_name, r->life,
 		 f->group ? f->group : "", f->has_call ? (unsigned long long)f->call : 0);
 	v->class_name = f->class_name;
 	v->severity = f->severity;

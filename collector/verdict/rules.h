@@ -21,7 +21,11 @@ struct rules {
 	uint32_t world_size;
 	bool finishing;
 	bool held; /* a cause of the standstill of this life is told */
-	bool init_told;
+	/* A standstill without a cause was told: it may yet prove to be a busy rank. */
+	bool waits;
+	uint32_t wait_group, wait_proc;
+	uint64_t wait_call;
+	char wait_work[104];
 };
 
 void rules_init(struct rules *r, struct roster *roster, struct match *match);
@@ -33,6 +37,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 /* What a rule has found. Texts may be of the caller's stack. */
 struct finding {
 	const char *class_name;
+	const char *key; /* of what may be told anew by another class; NULL = the class */
 	enum fact_severity severity;
 	enum fact_confidence confidence;
 	int32_t ranks[RULES_MAX_RANKS];
@@ -53,6 +58,7 @@ int rules_tell(struct rules *r, const struct finding *f);
 /* The rules. 0 or -ENOMEM; each tells at most one cause. */
 int data_dependent_look(struct rules *r);
 int mismatch_look(struct rules *r);
+int absent_look(struct rules *r);
 int endpoint_look(struct rules *r);
 int interface_look(struct rules *r);
 int resolution_look(struct rules *r);

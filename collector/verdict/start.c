@@ -13,7 +13,7 @@ bool start_hangs(const struct rules *r)
 {
 	const struct roster *roster = r->ledger.roster;
 
-	if (r->held || r->init_told || r->side.n == 0 || r->ledger.replayed ||
+	if (r->held || r->side.n == 0 || r->ledger.replayed ||
 	    (!r->finishing && r->now_ns - r->side.news_now_ns < SILENT_NS))
 		return false;
 	for (uint32_t i = 0; i < roster->n_procs; i++) {
