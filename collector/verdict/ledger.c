@@ -332,10 +332,8 @@ int ledger_event(struct ledger *l, struct proc *p, const struct event *ev, uint3
 	case EVENT_WORK_END:
 		q->n_work -= q->n_work > 0;
 		return 0;
-	case EVENT_HOST_WAIT_BEGIN:
-	case EVENT_HOST_WAIT_END:
-		q->waits = ev->kind == EVENT_HOST_WAIT_BEGIN;
-		q->wait_launch = event_low(ev->a);
+	case EVENT_STEP_BEGIN:
+		q->n_steps++;
 		return 0;
 	default:
 		return 0;

@@ -73,8 +73,8 @@ struct ledger_proc {
 	uint32_t launch, launch_name; /* the last LAUNCH */
 	uint32_t work_name, n_work;   /* what the host is in, how deep */
 	int64_t work_now_ns, news_now_ns;
-	bool lost, waits, spoke; /* spoke: it has called something */
-	uint32_t wait_launch;
+	uint64_t n_steps;  /* begun */
+	bool lost, spoke; /* spoke: it has called something */
 };
 
 struct ledger {

@@ -32,7 +32,6 @@ static bool ended(const struct rules *r, uint32_t proc)
 
 int uneven_tell(struct rules *r, const struct standstill *s)
 {
-	const struct proc *present = &r->ledger.roster->procs[s->present];
 	char who[160], sentence[500];
 	struct finding f;
 
@@ -40,12 +39,12 @@ int uneven_tell(struct rules *r, const struct standstill *s)
 	f.confidence = CONFIDENCE_CERTAIN;
 	f.detail = "its data had ended";
 	if (f.n_ranks == 0 || out_of_data(r, s->present)) {
-		const struct proc *a = s->n_absent && s->absent[0] != UINT32_MAX ?
-					       &r->ledger.roster->procs[s->absent[0]] : NULL;
+		const struct ledger_proc *a = ledger_proc(&r->ledger, s->absent[0]);
+		const struct ledger_proc *b = ledger_proc(&r->ledger, s->present);
 
 		standstill_finding(r, s, &f, ended);
-		if (f.n_ranks == 0 || !a || a->cur_step == EVENT_STEP_UNKNOWN ||
-		    present->cur_step == EVENT_STEP_UNKNOWN || present->cur_step <= a->cur_step)
+		if (s->n_absent == 0 || f.n_ranks == 0 || !a || !b || a->n_steps == 0 ||
+		    b->n_steps <= a->n_steps)
 			return 0;
 		f.confidence = CONFIDENCE_LIKELY;
 		f.detail = "it ended in good order, a step before the others";
