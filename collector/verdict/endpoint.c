@@ -68,7 +68,7 @@ int endpoint_look(struct rules *r)
 	unsigned n = 0, best = 0;
 	bool alone = false, ports = false;
 
-	if (!start_hangs(r))
+	if (!start_hangs(r, START_FIXED_NS))
 		return 0;
 	for (size_t i = 0; i < r->side.n; i++) {
 		const char *text = start_record(r, i, SIDE_RENDEZVOUS) ?

@@ -44,7 +44,7 @@ int interface_look(struct rules *r)
 	bool several = false, all = true;
 	char sentence[600], detail[160], who[160];
 
-	if (!start_hangs(r))
+	if (!start_hangs(r, START_FIXED_NS))
 		return 0;
 	for (size_t i = 0; i < r->side.n; i++) {
 		const char *at = start_host(r, i), *v;

@@ -52,7 +52,7 @@ int resolution_look(struct rules *r)
 	char sentence[500], detail[200], who[160];
 	bool one_host = true;
 
-	if (!start_hangs(r))
+	if (!start_hangs(r, START_RETRY_NS))
 		return 0;
 	for (size_t i = 0; i < r->side.n; i++) {
 		const struct side_record *v = &r->side.v[i];

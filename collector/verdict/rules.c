@@ -29,14 +29,17 @@ static void follow_life(struct rules *r)
 		if (roster->procs[i].life > r->life) {
 			r->life = roster->procs[i].life;
 			r->held = r->waits = false;
+			r->start.class_name = NULL;
 		}
 }
 
 int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finishing,
 	       struct facts *facts)
 {
-	static int (*const looks[])(struct rules *) = { endpoint_look, interface_look, resolution_look,
-							data_dependent_look, mismatch_look, absent_look };
+	static int (*const looks[])(struct rules *) = {
+		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
+		dataplane_look, missing_look,  data_dependent_look, mismatch_look,  absent_look,
+	};
 
 	r->now_ns = r->ledger.now_ns = now_ns;
 	if (!finishing && r->looked_ns != INT64_MIN && now_ns - r->looked_ns < LOOK_NS)
@@ -138,6 +141,10 @@ int rules_tell(struct rules *r, const struct finding *f)
 	v->onset_ns = f->onset_ns == FACT_NONE ? r->now_ns : f->onset_ns;
 	v->cost_ratio = NAN; /* what stands still or is wrong has no price in time */
 	v->margin_ns = v->error_ns = 0;
+	if (strncmp(f->class_name, "init.", 5) == 0 && f->severity == SEVERITY_STUCK) {
+		r->start = *f;
+		snprintf(r->start_sentence, sizeof r->start_sentence, "%s", f->sentence);
+	}
 	if (f->severity == SEVERITY_STUCK)
 		r->held = true;
 	return 0;
