@@ -10,8 +10,6 @@
  */
 #include "standstill.h"
 
-#define SETTLED_NS INT64_C(3000000000)
-
 static bool is_blind(const struct rules *r, const struct standstill *s)
 {
 	for (uint32_t i = 0; i < s->n_absent && i < RULES_MAX_RANKS; i++) {
@@ -43,7 +41,7 @@ int absent_look(struct rules *r)
 	if (e < 0 || r->held || may_differ(r) ||
 	    (!standstill_find(r, &s) && !standstill_inside(r, &s)))
 		return e;
-	if (s.waited_ns < SETTLED_NS || s.n_alive == 0 || is_blind(r, &s))
+	if (s.waited_ns < STANDSTILL_LEAST_NS || s.n_alive == 0 || is_blind(r, &s))
 		return 0;
 	for (size_t i = 0; i < sizeof reasons / sizeof *reasons && e == 0; i++)
 		e = reasons[i](r, &s);

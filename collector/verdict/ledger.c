@@ -20,6 +20,7 @@ void ledger_fini(struct ledger *l)
 		free(l->procs[i].trail);
 	free(l->pages);
 	free(l->procs);
+	messages_fini(&l->messages);
 }
 
 /* Room for index at the end, zeroed. False without memory. */
@@ -321,7 +322,7 @@ int ledger_event(struct ledger *l, struct proc *p, const struct event *ev, uint3
 	case EVENT_COLL_BEGIN:
 	case EVENT_COLL_END:
 		if (op == OP_SEND || op == OP_RECV)
-			return 0;
+			return messages_event(&l->messages, l->roster, p, ev, l->now_ns);
 		return on_call(l, p, q, ev, restart_count);
 	case EVENT_WORK_BEGIN:
 		if (q->n_work++ == 0) {

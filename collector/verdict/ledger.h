@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "messages.h"
 #include "../match/match.h"
 
 #define LEDGER_TRAIL 128
@@ -84,6 +85,7 @@ struct ledger {
 	uint32_t n_pages;
 	struct ledger_proc *procs;
 	uint32_t n_procs;
+	struct messages messages;
 	int64_t now_ns;
 	bool replayed; /* the past is known in part: who is silent says nothing */
 };

@@ -38,7 +38,8 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 {
 	static int (*const looks[])(struct rules *) = {
 		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
-		dataplane_look, missing_look,  data_dependent_look, mismatch_look,  absent_look,
+		dataplane_look, missing_look,  data_dependent_look, mismatch_look,
+		p2p_order_look, absent_look,
 	};
 
 	r->now_ns = r->ledger.now_ns = now_ns;

@@ -61,6 +61,7 @@ int rules_tell(struct rules *r, const struct finding *f);
 /* The rules. 0 or -ENOMEM; each tells at most one cause. */
 int data_dependent_look(struct rules *r);
 int mismatch_look(struct rules *r);
+int p2p_order_look(struct rules *r);
 int absent_look(struct rules *r);
 int start_look(struct rules *r);
 int endpoint_look(struct rules *r);

@@ -29,27 +29,27 @@ void side_fini(struct side *s)
 	for (size_t i = 0; i < s->n; i++)
 		json_decref(s->v[i].fields);
 	free(s->v);
-	free(s->n_of);
+	free(s->counts);
 	*s = (struct side){ 0 };
 }
 
-static int count_of(struct side *s, uint32_t proc, unsigned kind, uint8_t **ret)
+static int count_of(struct side *s, uint32_t proc, unsigned kind, struct side_count **ret)
 {
 	if (proc >= s->n_procs) {
 		uint32_t n = s->n_procs ? s->n_procs : 16;
-		uint8_t *grown;
+		struct side_count *grown;
 
 		while (n <= proc)
 			n *= 2;
-		grown = realloc(s->n_of, (size_t)n * SIDE_N_KINDS);
+		grown = realloc(s->counts, (size_t)n * SIDE_N_KINDS * sizeof *grown);
 		if (!grown)
 			return -ENOMEM;
 		memset(grown + (size_t)s->n_procs * SIDE_N_KINDS, 0,
-		       (size_t)(n - s->n_procs) * SIDE_N_KINDS);
-		s->n_of = grown;
+		       (size_t)(n - s->n_procs) * SIDE_N_KINDS * sizeof *grown);
+		s->counts = grown;
 		s->n_procs = n;
 	}
-	*ret = &s->n_of[(size_t)proc * SIDE_N_KINDS + kind];
+	*ret = &s->counts[(size_t)proc * SIDE_N_KINDS + kind];
 	return 0;
 }
 
@@ -58,7 +58,7 @@ int side_note(struct side *s, uint32_t proc, int64_t at_ns, int64_t now_ns, cons
 {
 	unsigned kind = 0;
 	json_t *fields;
-	uint8_t *n;
+	struct side_count *n;
 
 	while (kind < SIDE_N_KINDS && strcmp(categories[kind], category) != 0)
 		kind++;
@@ -66,7 +66,7 @@ int side_note(struct side *s, uint32_t proc, int64_t at_ns, int64_t now_ns, cons
 		return 0;
 	if (count_of(s, proc, kind, &n) < 0)
 		return -ENOMEM;
-	if (*n == MAX_OF_A_KIND || s->n == MAX_RECORDS || n_fields > MAX_BYTES) {
+	if (n->n == MAX_OF_A_KIND || s->n == MAX_RECORDS || n_fields > MAX_BYTES) {
 		s->n_dropped++;
 		return 0;
 	}
@@ -81,7 +81,10 @@ int side_note(struct side *s, uint32_t proc, int64_t at_ns, int64_t now_ns, cons
 	}
 	s->v[s->n - 1] = (struct side_record){ .kind = (uint8_t)kind, .proc = proc, .at_ns = at_ns,
 					       .now_ns = now_ns, .fields = fields };
-	++*n;
+	if (n->last)
+		s->v[n->last - 1].repeated = true;
+	n->last = (uint32_t)s->n;
+	n->n++;
 	s->news_now_ns = now_ns;
 	return 0;
 }

@@ -26,6 +26,7 @@ enum side_kind {
 
 struct side_record {
 	uint8_t kind;
+	bool repeated; /* the same process has said the same kind again since */
 	uint32_t proc; /* index in the roster */
 	int64_t at_ns; /* host time */
 	int64_t now_ns; /* core time: when it was heard */
@@ -35,7 +36,9 @@ struct side_record {
 struct side {
 	struct side_record *v;
 	size_t n, n_alloc;
-	uint8_t *n_of; /* by process and kind */
+	struct side_count {
+		uint32_t n, last; /* last: index + 1 */
+	} *counts; /* by process and kind */
 	uint32_t n_procs;
 	uint64_t n_dropped;
 	int64_t news_now_ns;

@@ -134,7 +134,7 @@ bool standstill_find(struct rules *r, struct standstill *ret)
 	bool any = false, any_circle = false;
 
 	for (uint32_t i = 0; i < r->ledger.n_pages && i < r->ledger.match->n_groups; i++) {
-		if (!waits_in(r, i, &s))
+		if (!waits_in(r, i, &s) || s.waited_ns < STANDSTILL_LEAST_NS)
 			continue;
 		if (is_root(r, &s)) {
 			if (!any || s.line->at_ns < ret->line->at_ns)

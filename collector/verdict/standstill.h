@@ -9,6 +9,8 @@
 
 #include "rules.h"
 
+#define STANDSTILL_LEAST_NS INT64_C(3000000000) /* shorter waits are nobody's business here */
+
 struct standstill {
 	uint32_t group;
 	uint64_t call;

@@ -54,12 +54,7 @@ bool start_record(const struct rules *r, size_t i, enum side_kind kind)
 
 bool start_is_repeated(const struct rules *r, size_t i)
 {
-	const struct side_record *v = r->side.v;
-
-	for (size_t k = i + 1; k < r->side.n; k++)
-		if (v[k].proc == v[i].proc && v[k].kind == v[i].kind)
-			return true;
-	return false;
+	return r->side.v[i].repeated;
 }
 
 int32_t start_rank(const struct rules *r, size_t i)
