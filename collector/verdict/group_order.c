@@ -1,11 +1,13 @@
 /* group_order.c - deadlock.group_order: two communicators are used in opposite order.
  *
- * What it says: both calls, and the ranks that called them one way and the other.
+ * What it says: both calls, and the ranks that came the less usual way; all of
+ * them where both ways are as usual.
  *
  * How it decides: in call i of group A ranks wait for members who are inside call j
  * of group B, and there ranks wait for members who are inside call i of A. The
- * order of the calls on two such ranks' own threads must be opposite. No clock
- * enters.
+ * order of the calls on two such ranks' own threads must be opposite. Where a host
+ * is held in its first call nobody knows what would have come next, and it is only
+ * likely. No clock enters.
  *
  * Neighbours: mismatch.order (one communicator), deadlock.p2p_order (messages),
  * absent.* (whoever is waited for waits for nobody).
@@ -37,13 +39,15 @@ int group_order_tell(struct rules *r, const struct standstill *s)
 {
 	const struct page *p = &r->ledger.pages[s->group], *o = &r->ledger.pages[s->other_group];
 	uint32_t a = UINT32_MAX, b = UINT32_MAX;
+	struct finding one, other; /* those that came the one way, and the other */
+	bool proved = true;
 	char sentence[500], detail[160];
 	struct finding f;
 
 	if (!s->circle || s->waited_ns < SETTLED_NS)
 		return 0;
 	standstill_finding(r, s, &f, NULL);
-	f.n_ranks = 0;
+	one.n_ranks = other.n_ranks = 0;
 	for (uint32_t i = 0; i < p->n_seats; i++) {
 		uint32_t proc = p->seats[i].proc;
 		uint64_t x, y;
@@ -57,14 +61,21 @@ int group_order_tell(struct rules *r, const struct standstill *s)
 		y = place_of(r, proc, s->other_group, s->other_call);
 		if (x && (!y || x < y) && p->seats[i].n_entered > s->call) {
 			a = proc;
-			finding_rank(&f, p->seats[i].rank);
+			proved &= y != 0;
+			finding_rank(&one, p->seats[i].rank);
 		} else if (y && (!x || y < x) && p->seats[i].n_entered <= s->call) {
 			b = proc;
-			finding_rank(&f, p->seats[i].rank);
+			proved &= x != 0;
+			finding_rank(&other, p->seats[i].rank);
 		}
 	}
 	if (a == UINT32_MAX || b == UINT32_MAX)
 		return 0;
+	f.n_ranks = 0;
+	for (uint32_t i = 0; i < one.n_ranks && one.n_ranks <= other.n_ranks; i++)
+		finding_rank(&f, one.ranks[i]);
+	for (uint32_t i = 0; i < other.n_ranks && other.n_ranks <= one.n_ranks; i++)
+		finding_rank(&f, other.ranks[i]);
 	snprintf(detail, sizeof detail, "%.40s call %" PRIu64 " and %.40s call %" PRIu64, f.group, s->call,
 		 r->ledger.match->groups[s->other_group].name, s->other_call);
 	snprintf(sentence, sizeof sentence,
@@ -73,7 +84,7 @@ int group_order_tell(struct rules *r, const struct standstill *s)
 		 r->ledger.roster->procs[a].rank, s->call, f.group, r->ledger.roster->procs[b].rank,
 		 s->other_call, r->ledger.match->groups[s->other_group].name);
 	f.class_name = "deadlock.group_order";
-	f.confidence = CONFIDENCE_CERTAIN;
+	f.confidence = proved ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY;
 	f.detail = detail;
 	f.sentence = sentence;
 	f.evidence_json = "[{\"view\":\"arrival\"}]";

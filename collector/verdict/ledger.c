@@ -279,8 +279,12 @@ static int on_call(struct ledger *l, struct proc *p, struct ledger_proc *q, cons
 		return -ENOMEM;
 	if (ev->kind == EVENT_COLL_SUBMIT) {
 		shape.root = (int32_t)(ev->b >> 32) - 1;
-		if (q->launch == (uint32_t)ev->b)
+		if (q->launch == (uint32_t)ev->b) {
 			shape.name = q->launch_name;
+			/* That launch was this call and no work of its own. */
+			q->n_trail -= shape.name != 0 && q->n_trail > 0 &&
+				      q->trail[(q->n_trail - 1) % LEDGER_TRAIL].name == shape.name;
+		}
 	} else {
 		shape.sized = true;
 		shape.bytes = ev->b & ~EVENT_COLL_SYNC_BIT;

@@ -233,6 +233,20 @@ static bool is_repeat(const struct camps *c)
 	       expected(c->page, c->call, c->call, &want) && ledger_same(&want, &c->major);
 }
 
+/* With one call known of each, a swap or a call left out looks like a difference:
+ * not so where the pattern knows no such call further on. */
+static bool may_be_order(const struct camps *c)
+{
+	struct shape next;
+
+	if (asked_behind(c, c->minor_seat) > 1 && asked_behind(c, c->major_seat) > 1)
+		return false;
+	for (uint64_t k = 1; k <= MAX_SWAP; k++)
+		if (!expected(c->page, c->call, c->call + k, &next) || ledger_same(&next, &c->minor))
+			return true;
+	return false;
+}
+
 static const char *kind_of(const struct camps *c, enum fact_confidence *sure)
 {
 	const struct shape *a = &c->minor, *b = &c->major;
@@ -253,12 +267,12 @@ static const char *kind_of(const struct camps *c, enum fact_confidence *sure)
 		*sure = CONFIDENCE_LIKELY;
 		return "mismatch.extra_call";
 	}
-	/* With one call known of each a swap or a skip looks alike. */
-	if (a->op != b->op || a->dtype != b->dtype) {
-		if (asked_behind(c, c->minor_seat) < 2 || asked_behind(c, c->major_seat) < 2)
-			*sure = CONFIDENCE_LIKELY;
-		return a->op != b->op ? "mismatch.op" : "mismatch.dtype";
-	}
+	if (may_be_order(c))
+		*sure = CONFIDENCE_LIKELY;
+	if (a->op != b->op)
+		return "mismatch.op";
+	if (a->dtype != b->dtype)
+		return "mismatch.dtype";
 	if (a->sized && b->sized && a->bytes != b->bytes)
 		return "mismatch.size";
 	return a->root != b->root && a->root >= 0 && b->root >= 0 ? "mismatch.root"
