@@ -79,7 +79,7 @@ static bool size_counts(uint8_t op, uint8_t dtype)
 
 bool ledger_same(const struct shape *a, const struct shape *b)
 {
-	return a->op == b->op && a->dtype == b->dtype &&
+	return (a->op == b->op || !a->op || !b->op) && (a->dtype == b->dtype || !a->dtype || !b->dtype) &&
 	       (a->root < 0 || b->root < 0 || a->root == b->root) &&
 	       (!a->name || !b->name || a->name == b->name) &&
 	       (!a->sized || !b->sized || a->bytes == b->bytes || !size_counts(a->op, a->dtype));
@@ -152,6 +152,23 @@ static void merge(struct shape *a, const struct shape *b)
 		a->name = b->name;
 	if (a->root < 0)
 		a->root = b->root;
+}
+
+/* A call that raised before it was sent: its number is used again, and what it asked
+ * for is void. */
+static void forget(struct page *p, struct line *v, uint32_t member)
+{
+	struct odd *o = v->n_odd ? find_odd(p, member, v->seq) : NULL;
+
+	if (!o)
+		return;
+	*o = p->odds[--p->n_odds];
+	if (--v->n_odd == 0 && p->first_odd == v->seq) {
+		p->first_odd = UINT64_MAX;
+		for (size_t i = 0; i < p->n_odds; i++)
+			if (p->odds[i].seq < p->first_odd)
+				p->first_odd = p->odds[i].seq;
+	}
 }
 
 static int compare(struct page *p, struct line *v, uint32_t member, const struct shape *shape)
@@ -228,6 +245,11 @@ static int find_seat(struct ledger *l, struct proc *p, uint32_t name, uint32_t r
 	return 0;
 }
 
+static bool has_just_entered(const struct seat *s, uint64_t seq)
+{
+	return s->seen && s->n_entered == seq + 1;
+}
+
 static void note_call(struct ledger *l, const struct proc *p, const struct event *ev, struct page *g,
 		      struct line *v, struct seat *s)
 {
@@ -244,6 +266,8 @@ static void note_call(struct ledger *l, const struct proc *p, const struct event
 			s->n_submitted = v->seq + 1;
 		return;
 	}
+	if (has_just_entered(s, v->seq))
+		return;
 	if (v->n_entered++ == 0)
 		v->entered_now_ns = l->now_ns;
 	v->last_now_ns = l->now_ns;
@@ -268,7 +292,7 @@ static int on_call(struct ledger *l, struct proc *p, struct ledger_proc *q, cons
 	if (ev->kind == EVENT_COLL_END) {
 		v = ledger_line(g, seq);
 		g->news_now_ns = l->now_ns;
-		if (v)
+		if (v && g->seats[member].n_left != seq + 1)
 			v->n_left++;
 		if (seq >= g->seats[member].n_left)
 			g->seats[member].n_left = seq + 1;
@@ -286,8 +310,10 @@ static int on_call(struct ledger *l, struct proc *p, struct ledger_proc *q, cons
 				      q->trail[(q->n_trail - 1) % LEDGER_TRAIL].name == shape.name;
 		}
 	} else {
-		shape.sized = true;
 		shape.bytes = ev->b & ~EVENT_COLL_SYNC_BIT;
+		shape.sized = shape.dtype != DTYPE_UNKNOWN || shape.bytes > 0;
+		if (has_just_entered(&g->seats[member], seq))
+			forget(g, v, member);
 	}
 	r = compare(g, v, member, &shape);
 	if (r == 0 && (ev->kind == EVENT_COLL_SUBMIT || seq >= g->seats[member].n_submitted))

@@ -107,6 +107,28 @@ static void a_death_that_others_wait_behind_is_told_within_seconds(void **state)
 	stop(&f);
 }
 
+/* The others' words come first, then the failed call's, then the one in its place. */
+static void a_number_used_again_after_a_call_that_raised_is_no_mismatch(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	for (uint32_t first = 0; first < 2; first++) {
+		start(&f, 2);
+		pass(&f, 0, S);
+		say(&f, first, S, EVENT_COLL_BEGIN, 0, 64);
+		if (first == 1)
+			say(&f, 1, S + 1, EVENT_COLL_END, 0, 64);
+		say(&f, 1, S + 2, EVENT_COLL_BEGIN, 0, first == 1 ? 64 : 8);
+		say(&f, !first, S + 3, EVENT_COLL_BEGIN, 0, 64);
+		for (uint32_t rank = 0; rank < 2; rank++)
+			say(&f, rank, S + 4, EVENT_COLL_END, 0, 64);
+		pass(&f, S, 60 * S);
+		assert_int_equal(n_above_notice(&f.facts), 0);
+		stop(&f);
+	}
+}
+
 static void everybody_killed_is_nobodys_absence(void **state)
 {
 	struct fixture f;
@@ -187,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(healthy_training_in_any_order_of_chunks),
 		cmocka_unit_test(a_death_that_others_wait_behind_is_told_within_seconds),
+		cmocka_unit_test(a_number_used_again_after_a_call_that_raised_is_no_mismatch),
 		cmocka_unit_test(everybody_killed_is_nobodys_absence),
 		cmocka_unit_test(silence_of_a_rank_that_lost_events_proves_nothing),
 		cmocka_unit_test(a_rank_that_comes_after_all_turns_the_finding_into_a_notice),
