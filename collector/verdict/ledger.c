@@ -363,6 +363,13 @@ int ledger_event(struct ledger *l, struct proc *p, const struct event *ev, uint3
 	case EVENT_WORK_END:
 		q->n_work -= q->n_work > 0;
 		return 0;
+	case EVENT_KERNEL_BEGIN:
+		q->n_kernels++;
+		q->kernel_name = text_of(p, ev->name);
+		return 0;
+	case EVENT_KERNEL_END:
+		q->n_kernels -= q->n_kernels > 0;
+		return 0;
 	case EVENT_STEP_BEGIN:
 		q->n_steps++;
 		return 0;

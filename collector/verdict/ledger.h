@@ -73,6 +73,7 @@ struct ledger_proc {
 	uint64_t n_trail;
 	uint32_t launch, launch_name; /* the last LAUNCH */
 	uint32_t work_name, n_work;   /* what the host is in, how deep */
+	uint32_t kernel_name, n_kernels; /* the newest on the device, how many run */
 	int64_t work_now_ns, news_now_ns;
 	uint64_t n_steps;  /* begun */
 	bool lost, spoke; /* spoke: it has called something */

@@ -4,9 +4,10 @@
  * or that all are inside it and none comes out, and then nobody is named. It claims
  * no cause.
  *
- * How it decides: 30 s without a word from those who are absent. A rank whose host
- * is in work that the program names may be doing something long and legitimate:
- * where the watchdog's limit is known it has until then.
+ * How it decides: 30 s without a word from those who are absent, or a quarter of
+ * the watchdog's limit where that is known and longer. A rank whose host or device
+ * is in work that the program names may be doing something long and legitimate: it
+ * has until the limit.
  *
  * What peer_busy says: the rank that was waited for, and what its host was doing.
  * Decided only when it came after all: the same finding, told anew. It is a notice
@@ -24,12 +25,16 @@
 
 #define PATIENCE_NS INT64_C(30000000000)
 
-static const char *work_of(const struct rules *r, const struct standstill *s)
+/* What the first absent rank is known to be doing; NULL. */
+static const char *work_of(const struct rules *r, const struct standstill *s, const char **ret_where)
 {
 	const struct ledger_proc *q = s->n_absent > 0 && s->absent[0] != UINT32_MAX ?
 					      ledger_proc(&r->ledger, s->absent[0]) : NULL;
 
-	return q && q->n_work > 0 ? ledger_text(&r->ledger, q->work_name) : NULL;
+	*ret_where = q && q->n_work > 0 ? "host scope" : "kernel";
+	if (q && q->n_work > 0)
+		return ledger_text(&r->ledger, q->work_name);
+	return q && q->n_kernels > 0 ? ledger_text(&r->ledger, q->kernel_name) : NULL;
 }
 
 static bool spoke_lately(const struct rules *r, const struct standstill *s)
@@ -46,19 +51,18 @@ static bool spoke_lately(const struct rules *r, const struct standstill *s)
 
 int localised_tell(struct rules *r, const struct standstill *s)
 {
-	const char *work = work_of(r, s);
-	int64_t limit_ns = standstill_limit_ns(r);
+	const char *where, *work = work_of(r, s, &where);
+	int64_t limit_ns = standstill_limit_ns(r), patience_ns = work ? limit_ns : limit_ns / 4;
 	char who[160], sentence[600], detail[160] = "", since[32];
 	struct finding f;
 
-	if (s->waited_ns < PATIENCE_NS || spoke_lately(r, s) ||
-	    (work && limit_ns > 0 && s->waited_ns < limit_ns))
+	if (s->waited_ns < PATIENCE_NS || s->waited_ns < patience_ns || spoke_lately(r, s))
 		return 0;
 	standstill_finding(r, s, &f, NULL);
 	words_ranks(f.ranks, f.n_ranks, who, sizeof who);
 	words_ns(s->waited_ns, since, sizeof since);
 	if (work)
-		snprintf(detail, sizeof detail, "host scope %.100s", work);
+		snprintf(detail, sizeof detail, "%s %.100s", where, work);
 	if (s->n_absent > 0)
 		snprintf(sentence, sizeof sentence,
 			 "%s %s not entered call %" PRIu64 " of group %.60s, in which %u others have waited "
@@ -81,7 +85,7 @@ int localised_tell(struct rules *r, const struct standstill *s)
 	r->wait_group = s->group;
 	r->wait_call = s->call;
 	r->wait_proc = s->n_absent > 0 ? s->absent[0] : UINT32_MAX;
-	snprintf(r->wait_work, sizeof r->wait_work, "%s", work ? work : "");
+	snprintf(r->wait_work, sizeof r->wait_work, "%s", detail);
 	return rules_tell(r, &f) < 0 ? -ENOMEM : 1;
 }
 
@@ -102,8 +106,7 @@ int peer_busy_look(struct rules *r)
 						    .line = v, .absent = { r->wait_proc },
 						    .n_absent = 1 }, &f, NULL);
 	words_ns(waited_ns, since, sizeof since);
-	snprintf(detail, sizeof detail, "%s%.100s", *r->wait_work ? "host scope " : "long wait",
-		 r->wait_work);
+	snprintf(detail, sizeof detail, "%s", *r->wait_work ? r->wait_work : "with what is not known");
 	snprintf(sentence, sizeof sentence,
 		 "The others waited %s in call %" PRIu64 " of group %.60s for rank %d, which was busy (%s) and "
 		 "then came.%s", since, r->wait_call, f.group, f.ranks[0], detail,

@@ -42,7 +42,7 @@ struct rules {
 	bool waits;
 	uint32_t wait_group, wait_proc;
 	uint64_t wait_call;
-	char wait_work[104];
+	char wait_work[160];
 	struct finding start; /* what was told of start-up; no class: nothing */
 	char start_sentence[700];
 };
