@@ -138,17 +138,52 @@ static bool expected(const struct page *p, uint64_t call, uint64_t at, struct sh
 	return false;
 }
 
+static uint64_t asked_behind(const struct camps *c, uint32_t seat);
+
+/* Do this camp's next calls, two at least, do again what was done a period before? */
+static bool goes_on(const struct camps *c, uint32_t seat, uint64_t period)
+{
+	uint64_t n = asked_behind(c, seat);
+
+	n = n < period ? n : period;
+	for (uint64_t i = 0; i < n; i++) {
+		const struct line *v = ledger_line(c->page, c->call - period + i);
+		struct shape s;
+
+		if (!v || v->n_odd || !ledger_shape(c->page, seat, c->call + i, &s) ||
+		    !ledger_same(&v->shape, &s))
+			return false;
+	}
+	return n >= 2;
+}
+
+/* Which of two equal camps keeps the group's pattern? A past too short to show one
+ * may still be what only one of them repeats. */
+static bool who_keeps(const struct camps *c, bool *ret_major)
+{
+	struct shape want;
+
+	if (expected(c->page, c->call, c->call, &want)) {
+		*ret_major = ledger_same(&want, &c->major);
+		return *ret_major != ledger_same(&want, &c->minor);
+	}
+	for (uint64_t k = 2; k <= MAX_PERIOD && k <= c->call - c->page->first; k++) {
+		*ret_major = goes_on(c, c->major_seat, k);
+		if (*ret_major != goes_on(c, c->minor_seat, k))
+			return true;
+		if (*ret_major)
+			return false; /* both do */
+	}
+	return false;
+}
+
 static void by_habit(struct camps *c)
 {
-	struct shape want, s = c->major;
+	struct shape s = c->major;
 	uint32_t seat = c->major_seat;
-	bool major, minor;
+	bool major;
 
-	if (!c->equal || c->n_camps != 2 || !expected(c->page, c->call, c->call, &want))
-		return;
-	major = ledger_same(&want, &c->major);
-	minor = ledger_same(&want, &c->minor);
-	if (major == minor)
+	if (!c->equal || c->n_camps != 2 || !who_keeps(c, &major))
 		return;
 	c->by_habit = true;
 	if (major)
