@@ -26,6 +26,7 @@
  * calls agreed by size only: data_dependent.c looks first).
  */
 #include "rules.h"
+#include "trail.h"
 #include "words.h"
 
 #include <inttypes.h>
@@ -316,53 +317,11 @@ static const char *kind_of(const struct camps *c, enum fact_confidence *sure)
 
 /* ---- a module that did not run ---- */
 
-/* The names launched on a rank between two of the group's calls, newest first.
- * False when the trail does not reach so far back. */
-static uint32_t names_between(const struct ledger_proc *q, uint32_t group, uint64_t from,
-			      uint64_t to, uint32_t names[LEDGER_TRAIL], bool *ret_whole)
-{
-	uint64_t i = q->n_trail, low = i > LEDGER_TRAIL ? i - LEDGER_TRAIL : 0;
-	bool inside = false;
-	uint32_t n = 0;
-
-	*ret_whole = false;
-	while (i-- > low) {
-		const struct step_mark *m = &q->trail[i % LEDGER_TRAIL];
-
-		if (m->group == group + 1 && m->seq == from) {
-			*ret_whole = true;
-			break;
-		}
-		inside |= m->group == group + 1 && m->seq == to;
-		if (inside && m->name)
-			names[n++] = m->name;
-	}
-	return n;
-}
-
-static bool has_name(const uint32_t *names, uint32_t n, uint32_t name)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (names[i] == name)
-			return true;
-	return false;
-}
-
-static bool ran_before(const struct ledger_proc *q, uint32_t name)
-{
-	for (uint64_t i = 0; i < q->n_trail && i < LEDGER_TRAIL; i++)
-		if (q->trail[i].name == name)
-			return true;
-	return false;
-}
-
 /* The work that the smaller camp left out, or 0. */
 static uint32_t skipped_work(const struct rules *r, uint32_t group, const struct camps *c)
 {
 	const struct ledger_proc *a = ledger_proc(&r->ledger, c->page->seats[c->minor_seat].proc);
 	const struct ledger_proc *b = ledger_proc(&r->ledger, c->page->seats[c->major_seat].proc);
-	uint32_t mine[LEDGER_TRAIL], theirs[LEDGER_TRAIL], n_mine, n_theirs;
-	bool whole_a, whole_b;
 	uint64_t from = c->call;
 
 	while (from > c->page->first) {
@@ -375,12 +334,7 @@ static uint32_t skipped_work(const struct rules *r, uint32_t group, const struct
 	}
 	if (!a || !b || from == c->call || (c->equal && !c->by_habit))
 		return 0;
-	n_mine = names_between(a, group, from, c->call, mine, &whole_a);
-	n_theirs = names_between(b, group, from, c->call, theirs, &whole_b);
-	for (uint32_t i = n_theirs; whole_a && whole_b && i-- > 0;)
-		if (!has_name(mine, n_mine, theirs[i]) && ran_before(a, theirs[i]))
-			return theirs[i];
-	return 0;
+	return trail_left_out(a, b, group, from, c->call);
 }
 
 /* ---- telling ---- */
