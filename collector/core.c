@@ -4,6 +4,7 @@
 #include "match/evidence.h"
 #include "verdict/clock_contradiction.h"
 #include "verdict/clock_offset.h"
+#include "verdict/rules.h"
 #include "verdict/slow_fixed_rank.h"
 
 #include <stdio.h>
@@ -25,6 +26,7 @@ struct core {
 	struct slow_fixed_rank *slow;
 	struct clock_offset *offset;
 	struct evidence *evidence; /* NULL while all hosts share one clock */
+	struct rules rules;
 	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
 	bool expects;
 	uint32_t expect_first, expect_last;
@@ -104,6 +106,7 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 	steps_init(&c->steps, &c->roster, &c->match, facts, cfg->n_open_steps, late_ns);
 	c->steps.told = on_step_told;
 	c->steps.told_arg = c;
+	rules_init(&c->rules, &c->roster, &c->match);
 	*ret = c;
 	return 0;
 }
@@ -112,6 +115,7 @@ void core_free(struct core *c)
 {
 	if (!c)
 		return;
+	rules_fini(&c->rules);
 	steps_fini(&c->steps);
 	match_fini(&c->match);
 	evidence_free(c->evidence);
@@ -366,6 +370,7 @@ int core_process_state(struct core *c, uint32_t process, enum core_process_state
 	if (s == CORE_ALIVE && p->gone)
 		c->steps.n_gone--;
 	p->gone = s != CORE_ALIVE;
+	p->died = s == CORE_DIED;
 	p->gone_at = at;
 	return 0;
 }
@@ -388,6 +393,16 @@ int core_group(struct core *c, const char *name, const int32_t *ranks, size_t n)
 			life = (uint32_t)c->steps.lives[i].restart_count;
 	g = match_group(&c->match, name, life);
 	return g < 0 ? (int)g : match_members(&c->match, (uint32_t)g, ranks, n);
+}
+
+int core_record(struct core *c, uint32_t process, host_time at, const char *category,
+		const char *fields_json, size_t n_fields)
+{
+	const struct proc *p = roster_find_proc(&c->roster, process);
+
+	return p ? side_note(&c->rules.side, (uint32_t)(p - c->roster.procs), at.ns,
+			     c->match.now_ns, category, fields_json, n_fields)
+		 : 0;
 }
 
 /* ---- events ---- */
@@ -415,6 +430,11 @@ static int keep_early(struct core *c, struct proc *p, uint32_t ring, uint64_t ch
 		c->n_held += p->life != 0;
 	}
 	return 0;
+}
+
+static int32_t restart_count_of(const struct core *c, const struct proc *p)
+{
+	return c->steps.lives[p->life - 1].restart_count;
 }
 
 static int hold(struct core *c, struct proc *p, uint32_t ring, uint64_t chunk,
@@ -450,6 +470,11 @@ static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk
 		if (r == STEPS_HOLD)
 			return hold(c, p, ring_id, chunk, ev + i, n - i);
 		ring->last_ns = (int64_t)ev[i].tick;
+		r = r == STEPS_HOLD_NEXT ? r
+					 : ledger_event(&c->rules.ledger, p, &ev[i],
+							(uint32_t)restart_count_of(c, p));
+		if (r < 0)
+			return r;
 		if (c->steps.n_late + c->match.n_late != n_late && chunk >= c->replay_below) {
 			c->n_late++;
 			steps_lost(&c->steps, p, 1);
@@ -467,11 +492,6 @@ static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk
 }
 
 /* ---- lives that wait ---- */
-
-static int32_t restart_count_of(const struct core *c, const struct proc *p)
-{
-	return c->steps.lives[p->life - 1].restart_count;
-}
 
 /* The lowest of those that wait; false when none does. */
 static bool find_waiting(const struct core *c, int32_t *ret)
@@ -618,7 +638,7 @@ int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n)
 		steps_lost(&c->steps, p, n);
 	else if (p)
 		p->n_lost_pending += n;
-	return 0;
+	return p ? ledger_lost(&c->rules.ledger, p) : 0;
 }
 
 void core_late(struct core *c, const struct event *ev, size_t n)
@@ -671,6 +691,8 @@ int core_tick(struct core *c, fleet_time now)
 				      c, c->facts);
 	if (r == 0)
 		r = tell_evidence(c, now.ns);
+	if (r == 0)
+		r = rules_look(&c->rules, now.ns, c->steps.world_size, false, c->facts);
 	return r < 0 ? r : let_in_waiting(c, false);
 }
 
@@ -688,6 +710,8 @@ int core_finish(struct core *c, fleet_time now)
 		r = tell_evidence(c, now.ns);
 	if (r == 0)
 		r = flush_restored(c); /* the run had already ended */
+	if (r == 0)
+		r = rules_look(&c->rules, now.ns, c->steps.world_size, true, c->facts);
 	return r < 0 ? r : slow_fixed_rank_finish(c->slow, c->facts);
 }
 
@@ -815,6 +839,7 @@ int core_load(struct core *c, const unsigned char *in, size_t n)
 	c->steps.n_seen = get_u32(&b);
 	c->last_chunk = get_u64(&b);
 	c->replay_below = c->last_chunk + 1;
+	c->rules.ledger.replayed = true;
 	c->n_late = get_u64(&b);
 	n_spans = get_u32(&b);
 	if (b.bad || n_spans > n / 8)

@@ -60,6 +60,10 @@ int core_events(struct core *c, uint32_t process, uint32_t ring, uint64_t chunk,
 		const struct event *ev, size_t n);
 /* Members of a group (JSON array of ranks), from a meta.group record. */
 int core_group(struct core *c, const char *name, const int32_t *ranks, size_t n);
+/* What a process said besides events (fields: a JSON object). Kept are the kinds
+ * that a rule asks for, the first few of each of a process. */
+int core_record(struct core *c, uint32_t process, host_time at, const char *category,
+		const char *fields_json, size_t n_fields);
 /* n events of this process are gone for good; lowers coverage from here on. */
 int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n);
 

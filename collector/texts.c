@@ -117,7 +117,27 @@ static int put_record(struct ingest *g, const struct process *p, const struct fr
 		r = put_env(g, p, fields);
 	if (r == 0 && strcmp(category, "meta.group") == 0)
 		r = put_group(g, fields);
+	if (r == 0)
+		r = core_record(g->core, p->row.process, (host_time){ t->at_ns }, row->category,
+				row->fields, strlen(row->fields));
 	json_decref(root);
+	return r;
+}
+
+/* Errors are records too: rules read them beside what the program says of itself. */
+static int put_error(struct ingest *g, const struct process *p, const struct frame_text *t,
+		     const char *text, size_t n_text)
+{
+	const char *whole = job_utf8(g->job, text, n_text);
+	json_t *fields = whole ? json_pack("{s:i, s:s}", "level", (int)t->level, "text", whole) : NULL;
+	char *dumped = fields ? json_dumps(fields, JSON_COMPACT) : NULL;
+	int r = whole ? 0 : -ENOMEM;
+
+	if (dumped)
+		r = core_record(g->core, p->row.process, (host_time){ t->at_ns }, "log.line", dumped,
+				strlen(dumped));
+	free(dumped);
+	json_decref(fields);
 	return r;
 }
 
@@ -125,6 +145,12 @@ int ingest_text(struct ingest *g, struct process *p, const struct frame_text *t)
 {
 	const char *tab;
 
+	if ((t->kind == SHM_TEXT_LOG && t->level >= 40) || t->kind == SHM_TEXT_EXCEPTION) {
+		int r = put_error(g, p, t, t->text, t->n_text);
+
+		if (r < 0)
+			return r;
+	}
 	switch (t->kind) {
 	case SHM_TEXT_LOG:
 		tab = memchr(t->text, '\t', t->n_text);

@@ -52,7 +52,7 @@ struct proc {
 	int32_t rank, world_size, restart_count;
 	int64_t tick_error_ns;
 	uint32_t life; /* index + 1 into the analysis' incarnations, 0 = none yet */
-	bool gone;
+	bool gone, died; /* died: it did not say that it leaves */
 	host_time gone_at;
 	struct ring *rings;
 	uint32_t n_rings;

@@ -1,0 +1,72 @@
+/* rules.h - the rules that reason from what was called, said and left undone.
+ *
+ * They look when time passes and the words have settled, causes before
+ * consequences: what kept the job from starting, calls that differ, members that
+ * stay away. Whatever holds a job up is told once a life; what comes after it in
+ * the same life is its consequence.
+ */
+#pragma once
+
+#include "ledger.h"
+#include "side.h"
+
+#define RULES_MAX_RANKS 64 /* named in one verdict */
+
+/* What a rule has found. Texts may be of the caller's stack. */
+struct finding {
+	const char *class_name;
+	const char *key; /* of what may be told anew by another class; NULL = the class */
+	enum fact_severity severity;
+	enum fact_confidence confidence;
+	int32_t ranks[RULES_MAX_RANKS];
+	uint32_t n_ranks;
+	const char *group, *host, *setting, *module, *detail; /* NULL = not named */
+	bool has_call;
+	uint64_t call;
+	uint32_t step;
+	int64_t onset_ns; /* FACT_NONE: now */
+	const char *sentence;
+	const char *evidence_json, *rules_out_json;
+};
+
+struct rules {
+	struct ledger ledger;
+	struct side side;
+	struct facts *facts; /* of this look */
+	int64_t now_ns, looked_ns;
+	uint32_t life;	/* the newest process's */
+	uint32_t world_size;
+	bool finishing;
+	bool held; /* a cause of the standstill of this life is told */
+	/* A standstill without a cause was told: it may yet prove to be a busy rank. */
+	bool waits;
+	uint32_t wait_group, wait_proc;
+	uint64_t wait_call;
+	char wait_work[160];
+	struct finding start; /* what was told of start-up; no class: nothing */
+	char start_sentence[700];
+};
+
+void rules_init(struct rules *r, struct roster *roster, struct match *match);
+void rules_fini(struct rules *r);
+/* Once a second at most. finishing: nothing more will come. 0 or -ENOMEM. */
+int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finishing,
+	       struct facts *facts);
+
+void finding_rank(struct finding *f, int32_t rank); /* once each, in order */
+/* "Rank 3", "Ranks 1, 2 and 5", "Ranks 0, 1, 2 and 61 more". */
+void words_ranks(const int32_t *ranks, uint32_t n, char *out, size_t n_out);
+int rules_tell(struct rules *r, const struct finding *f);
+
+/* The rules. 0 or -ENOMEM; each tells at most one cause. */
+int data_dependent_look(struct rules *r);
+int mismatch_look(struct rules *r);
+int p2p_order_look(struct rules *r);
+int absent_look(struct rules *r);
+int start_look(struct rules *r);
+int endpoint_look(struct rules *r);
+int interface_look(struct rules *r);
+int resolution_look(struct rules *r);
+int port_look(struct rules *r);
+int dataplane_look(struct rules *r);
+int missing_look(struct rules *r);
