@@ -401,7 +401,7 @@ int core_record(struct core *c, uint32_t process, host_time at, const char *cate
 	const struct proc *p = roster_find_proc(&c->roster, process);
 
 	return p ? side_note(&c->rules.side, (uint32_t)(p - c->roster.procs), at.ns,
-			     c->match.now_ns, category, fields_json, n_fields)
+			     c->rules.now_ns, category, fields_json, n_fields)
 		 : 0;
 }
 

@@ -42,7 +42,10 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		p2p_order_look, absent_look,
 	};
 
-	r->now_ns = r->ledger.now_ns = now_ns;
+	if (r->looked_ns == INT64_MIN)
+		r->base_ns = now_ns;
+	r->fleet_ns = now_ns;
+	r->now_ns = r->ledger.now_ns = now_ns - r->base_ns;
 	if (!finishing && r->looked_ns != INT64_MIN && now_ns - r->looked_ns < LOOK_NS)
 		return 0;
 	r->looked_ns = now_ns;
@@ -138,8 +141,8 @@ int rules_tell(struct rules *r, const struct finding *f)
 	v->rules_out_json = facts_string(r->facts, f->rules_out_json ? f->rules_out_json : "[]");
 	v->coverage_json = facts_string(r->facts, "{}");
 	v->first_step = v->last_step = f->step;
-	v->detected_ns = r->now_ns;
-	v->onset_ns = f->onset_ns == FACT_NONE ? r->now_ns : f->onset_ns;
+	v->detected_ns = r->fleet_ns;
+	v->onset_ns = f->onset_ns == FACT_NONE ? r->fleet_ns : f->onset_ns;
 	v->cost_ratio = NAN; /* what stands still or is wrong has no price in time */
 	v->margin_ns = v->error_ns = 0;
 	if (strncmp(f->class_name, "init.", 5) == 0 && f->severity == SEVERITY_STUCK) {

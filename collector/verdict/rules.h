@@ -33,7 +33,8 @@ struct rules {
 	struct ledger ledger;
 	struct side side;
 	struct facts *facts; /* of this look */
-	int64_t now_ns, looked_ns;
+	int64_t fleet_ns, looked_ns;
+	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
 	uint32_t life;	/* the newest process's */
 	uint32_t world_size;
 	bool finishing;
