@@ -129,6 +129,29 @@ static void a_number_used_again_after_a_call_that_raised_is_no_mismatch(void **s
 	}
 }
 
+/* As in a collector that was just started: what came in before its first look is not
+ * as old as the epoch. */
+static void what_was_heard_before_the_first_look_is_of_its_time(void **state)
+{
+	const int64_t now_ns = INT64_C(1700000000) * S;
+	struct fixture f;
+
+	(void)state;
+	start(&f, 3);
+	for (uint32_t rank = 0; rank < 3; rank++) {
+		say(&f, rank, S + rank, EVENT_COLL_BEGIN, 0, 64);
+		say(&f, rank, S + 10, EVENT_COLL_END, 0, 64);
+	}
+	for (uint32_t rank = 0; rank < 2; rank++)
+		say(&f, rank, 2 * S, EVENT_COLL_BEGIN, 1, 64);
+	pass(&f, now_ns, now_ns + 20 * S);
+	assert_int_equal(f.facts.verdicts.n, 0);
+	pass(&f, now_ns + 20 * S, now_ns + 60 * S);
+	assert_int_equal(f.facts.verdicts.n, 1);
+	assert_string_equal(f.facts.verdicts.v[0].class_name, "stuck.localised_cause_unknown");
+	stop(&f);
+}
+
 static void everybody_killed_is_nobodys_absence(void **state)
 {
 	struct fixture f;
@@ -210,6 +233,7 @@ int main(void)
 		cmocka_unit_test(healthy_training_in_any_order_of_chunks),
 		cmocka_unit_test(a_death_that_others_wait_behind_is_told_within_seconds),
 		cmocka_unit_test(a_number_used_again_after_a_call_that_raised_is_no_mismatch),
+		cmocka_unit_test(what_was_heard_before_the_first_look_is_of_its_time),
 		cmocka_unit_test(everybody_killed_is_nobodys_absence),
 		cmocka_unit_test(silence_of_a_rank_that_lost_events_proves_nothing),
 		cmocka_unit_test(a_rank_that_comes_after_all_turns_the_finding_into_a_notice),
