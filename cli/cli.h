@@ -44,6 +44,9 @@ extern const struct argp cli_color_argp;
 bool cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, int *ret_next,
 	       void *arg);
 
+/* Of a parser whose command takes one DATABASE: whatever key is none of its own. */
+error_t cli_one_database(int key, char *arg, struct argp_state *state, const char **ret_path);
+
 /* A decimal number in [lo, hi] or an argp_error() that names the option. */
 long cli_number(struct argp_state *state, const char *option, const char *text, long lo, long hi);
 

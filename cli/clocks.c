@@ -364,17 +364,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'L':
 		o->hindsight = true;
 		return 0;
-	case ARGP_KEY_ARG:
-		if (o->path)
-			argp_error(state, "takes one database, got '%s' and '%s'", o->path, arg);
-		o->path = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!o->path)
-			argp_error(state, "which database? Name the file that --db wrote");
-		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return cli_one_database(key, arg, state, &o->path);
 	}
 }
 

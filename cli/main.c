@@ -87,6 +87,23 @@ bool cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, i
 	return true;
 }
 
+error_t cli_one_database(int key, char *arg, struct argp_state *state, const char **ret_path)
+{
+	switch (key) {
+	case ARGP_KEY_ARG:
+		if (*ret_path)
+			argp_error(state, "takes one database, got '%s' and '%s'", *ret_path, arg);
+		*ret_path = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!*ret_path)
+			argp_error(state, "which database? Name the file that --db wrote");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
 long cli_number(struct argp_state *state, const char *option, const char *text, long lo, long hi)
 {
 	char *end;

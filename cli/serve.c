@@ -28,17 +28,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 't':
 		o->token_file = arg;
 		return 0;
-	case ARGP_KEY_ARG:
-		if (o->path)
-			argp_error(state, "serves one database, got '%s' and '%s'", o->path, arg);
-		o->path = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!o->path)
-			argp_error(state, "which database? Name the file that --db wrote");
-		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return cli_one_database(key, arg, state, &o->path);
 	}
 }
 
