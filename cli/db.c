@@ -99,10 +99,12 @@ static int number(sqlite3 *h, const char *sql, int64_t *ret)
 }
 
 /* Of an earlier release: what it lacks is stood in for, in this connection alone. */
-static void stand_in(sqlite3 *db)
+static void stand_in(sqlite3 *db, int64_t version)
 {
 	sqlite3_exec(db, "PRAGMA query_only = 0", NULL, NULL, NULL);
-	sqlite3_exec(db, sql_serve_stand_ins, NULL, NULL, NULL);
+	if (version < 2)
+		sqlite3_exec(db, sql_serve_stand_ins, NULL, NULL, NULL);
+	sqlite3_exec(db, sql_serve_stand_ins_2, NULL, NULL, NULL);
 	sqlite3_exec(db, "PRAGMA query_only = 1", NULL, NULL, NULL);
 }
 
@@ -167,7 +169,7 @@ enum db_outcome db_open(struct db *ret, const char *path)
 			"release. Read it with that one",
 			path, (long long)version, SQL_N_MIGRATIONS);
 	if (version > 0 && version < SQL_N_MIGRATIONS)
-		stand_in(d->handle);
+		stand_in(d->handle, version);
 	rc = number(d->handle, sql_report_n_known_views, &n);
 	if (rc != SQLITE_OK || n != 3)
 		return fail(d, DB_UNFINISHED,

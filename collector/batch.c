@@ -222,6 +222,9 @@ static void take_gauge(struct ingest *g, const struct agent *a, const struct fra
 	*row = (struct row_gauge){ .at_ns = at.at.ns, .host = a->host, .rank = p ? p->row.rank : -1,
 				   .name = job_utf8(g->job, v->name, strlen(v->name)),
 				   .value = v->value };
+	if (core_gauge(g->core, p ? p->row.process : UINT32_MAX, a->host, (host_time){ v->at_ns },
+		       v->name, v->value) != 0)
+		ingest_fail(g, -ENOMEM);
 }
 
 static void take_name(struct ingest *g, struct process *p, const struct frame_name *v)

@@ -66,7 +66,17 @@ static int on_step_told(void *arg, const struct fact_step *step, const struct fa
 	 * rows, not a judgement over hundreds of steps. */
 	if (again)
 		return 0;
-	return slow_fixed_rank_step(c->slow, step->step, c->steps.world_size, v, n, c->facts);
+	r = rules_step(&c->rules, step, v, n, c->facts);
+	return r < 0 ? r : slow_fixed_rank_step(c->slow, step->step, c->steps.world_size, v, n, c->facts);
+}
+
+/* A collective is final: what it says of clocks, then what it says of causes. */
+static int on_closed(void *arg, const struct match *m, uint32_t group, const struct coll *call)
+{
+	struct core *c = arg;
+	int r = c->evidence ? evidence_closed(c->evidence, m, group, call) : 0;
+
+	return r < 0 ? r : rules_call(&c->rules, m, group, call);
 }
 
 /* The newest process of that rank. */
@@ -106,6 +116,8 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 	steps_init(&c->steps, &c->roster, &c->match, facts, cfg->n_open_steps, late_ns);
 	c->steps.told = on_step_told;
 	c->steps.told_arg = c;
+	c->match.closed = on_closed;
+	c->match.closed_arg = c;
 	rules_init(&c->rules, &c->roster, &c->match);
 	*ret = c;
 	return 0;
@@ -163,8 +175,6 @@ static int make_evidence(struct core *c)
 	if (r < 0)
 		return r;
 	c->match.evidence = c->evidence;
-	c->match.closed = evidence_closed;
-	c->match.closed_arg = c->evidence;
 	c->roster.shift = shift;
 	c->roster.shift_arg = c->evidence;
 	for (uint32_t i = 0; i < c->roster.n_hosts && r == 0; i++)
@@ -405,6 +415,21 @@ int core_record(struct core *c, uint32_t process, host_time at, const char *cate
 		 : 0;
 }
 
+int core_gauge(struct core *c, uint32_t process, uint32_t host, host_time at, const char *name,
+	       double value)
+{
+	const struct proc *p = roster_find_proc(&c->roster, process);
+	const struct host *h = p ? &c->roster.hosts[p->host] : roster_find_host(&c->roster, host);
+
+	if (!h)
+		return 0;
+	return gauges_note(&c->rules.gauges, &(struct gauge_of){
+			.host = (uint32_t)(h - c->roster.hosts),
+			.proc = p ? (uint32_t)(p - c->roster.procs) : GAUGE_OF_HOST },
+		name, &(struct gauge_sample){ .at_ns = at.ns, .now_ns = c->rules.now_ns,
+			.step = p ? p->cur_step : EVENT_STEP_UNKNOWN, .value = value });
+}
+
 /* ---- events ---- */
 
 static int keep_early(struct core *c, struct proc *p, uint32_t ring, uint64_t chunk,
@@ -471,8 +496,8 @@ static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk
 			return hold(c, p, ring_id, chunk, ev + i, n - i);
 		ring->last_ns = (int64_t)ev[i].tick;
 		r = r == STEPS_HOLD_NEXT ? r
-					 : ledger_event(&c->rules.ledger, p, &ev[i],
-							(uint32_t)restart_count_of(c, p));
+					 : rules_event(&c->rules, p, &ev[i],
+						       (uint32_t)restart_count_of(c, p));
 		if (r < 0)
 			return r;
 		if (c->steps.n_late + c->match.n_late != n_late && chunk >= c->replay_below) {

@@ -64,6 +64,10 @@ int core_group(struct core *c, const char *name, const int32_t *ranks, size_t n)
  * that a rule asks for, the first few of each of a process. */
 int core_record(struct core *c, uint32_t process, host_time at, const char *category,
 		const char *fields_json, size_t n_fields);
+/* A reading of a gauge of that process; of the host where process is UINT32_MAX.
+ * Kept are the newest of each, and a thinned past. */
+int core_gauge(struct core *c, uint32_t process, uint32_t host, host_time at, const char *name,
+	       double value);
 /* n events of this process are gone for good; lowers coverage from here on. */
 int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n);
 

@@ -137,16 +137,19 @@ static int open_immutable(struct reader *rd)
 static int stand_in(sqlite3 *db)
 {
 	sqlite3_stmt *q;
-	int rc = sqlite3_prepare_v2(db, "SELECT 1 FROM sqlite_schema WHERE name = 'raw_clock_path'", -1,
-				    &q, NULL);
+	int rc = sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &q, NULL), version;
 
 	if (rc != SQLITE_OK)
 		return rc;
 	rc = sqlite3_step(q);
+	version = rc == SQLITE_ROW ? sqlite3_column_int(q, 0) : 0;
 	sqlite3_finalize(q);
-	if (rc == SQLITE_DONE)
-		return sqlite3_exec(db, sql_serve_stand_ins, NULL, NULL, NULL);
-	return rc == SQLITE_ROW ? SQLITE_OK : rc;
+	if (rc != SQLITE_ROW)
+		return rc;
+	rc = version < 2 ? sqlite3_exec(db, sql_serve_stand_ins, NULL, NULL, NULL) : SQLITE_OK;
+	if (rc == SQLITE_OK && version < 3)
+		rc = sqlite3_exec(db, sql_serve_stand_ins_2, NULL, NULL, NULL);
+	return rc;
 }
 
 static int reader_open(struct query *pool, struct reader **ret, char why[160])

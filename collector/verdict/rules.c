@@ -18,6 +18,31 @@ void rules_fini(struct rules *r)
 {
 	ledger_fini(&r->ledger);
 	side_fini(&r->side);
+	gauges_fini(&r->gauges);
+}
+
+int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
+{
+	return ledger_event(&r->ledger, p, ev, restart_count);
+}
+
+int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c)
+{
+	(void)r;
+	(void)m;
+	(void)group;
+	(void)c;
+	return 0;
+}
+
+int rules_step(struct rules *r, const struct fact_step *step, const struct fact_rank_step *v,
+	       size_t n, struct facts *facts)
+{
+	(void)step;
+	(void)v;
+	(void)n;
+	r->facts = facts;
+	return 0;
 }
 
 /* A new start of the job is a new chance to fail. */
@@ -116,6 +141,11 @@ static const char *culprit(struct rules *r, const struct finding *f)
 				       (unsigned long long)f->call);
 	if (f->step != EVENT_STEP_UNKNOWN)
 		at += (size_t)snprintf(text + at, sizeof text - at, ",\"step\":%u", f->step);
+	if (f->has_stage)
+		at += (size_t)snprintf(text + at, sizeof text - at, ",\"stage\":%u", f->stage);
+	if (f->has_bucket)
+		at += (size_t)snprintf(text + at, sizeof text - at, ",\"bucket\":%u", f->bucket);
+	at = put_text(text, sizeof text - 1, at, "link", f->link);
 	at = put_text(text, sizeof text - 1, at, "setting", f->setting);
 	at = put_text(text, sizeof text - 1, at, "module", f->module);
 	at = put_text(text, sizeof text - 1, at, "detail", f->detail);
@@ -134,17 +164,19 @@ int rules_tell(struct rules *r, const struct finding *f)
 	v->class_name = f->class_name;
 	v->severity = f->severity;
 	v->confidence = f->confidence;
-	v->error_kind = ERROR_KIND_NONE;
+	v->error_kind = f->error_kind;
 	v->culprit_json = culprit(r, f);
 	v->sentence = facts_string(r->facts, f->sentence);
 	v->evidence_json = facts_string(r->facts, f->evidence_json ? f->evidence_json : "[]");
 	v->rules_out_json = facts_string(r->facts, f->rules_out_json ? f->rules_out_json : "[]");
 	v->coverage_json = facts_string(r->facts, "{}");
-	v->first_step = v->last_step = f->step;
+	v->first_step = f->step;
+	v->last_step = f->last_step > f->step ? f->last_step : f->step;
 	v->detected_ns = r->fleet_ns;
 	v->onset_ns = f->onset_ns == FACT_NONE ? r->fleet_ns : f->onset_ns;
-	v->cost_ratio = NAN; /* what stands still or is wrong has no price in time */
-	v->margin_ns = v->error_ns = 0;
+	v->cost_ratio = f->cost_ratio > 0 ? f->cost_ratio : (double)NAN;
+	v->margin_ns = f->margin_ns;
+	v->error_ns = f->error_ns;
 	if (strncmp(f->class_name, "init.", 5) == 0 && f->severity == SEVERITY_STUCK) {
 		r->start = *f;
 		snprintf(r->start_sentence, sizeof r->start_sentence, "%s", f->sentence);

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "gauges.h"
 #include "ledger.h"
 #include "side.h"
 
@@ -20,11 +21,15 @@ struct finding {
 	enum fact_confidence confidence;
 	int32_t ranks[RULES_MAX_RANKS];
 	uint32_t n_ranks;
-	const char *group, *host, *setting, *module, *detail; /* NULL = not named */
-	bool has_call;
+	const char *group, *host, *link, *setting, *module, *detail; /* NULL = not named */
+	bool has_call, has_stage, has_bucket;
 	uint64_t call;
-	uint32_t step;
+	uint32_t stage, bucket;
+	uint32_t step, last_step; /* last below step: the same one */
 	int64_t onset_ns; /* FACT_NONE: now */
+	double cost_ratio; /* time that it adds / time without; 0 = it has no price in time */
+	int64_t margin_ns, error_ns;
+	enum fact_error_kind error_kind;
 	const char *sentence;
 	const char *evidence_json, *rules_out_json;
 };
@@ -32,6 +37,7 @@ struct finding {
 struct rules {
 	struct ledger ledger;
 	struct side side;
+	struct gauges gauges;
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
 	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
@@ -53,6 +59,15 @@ void rules_fini(struct rules *r);
 /* Once a second at most. finishing: nothing more will come. 0 or -ENOMEM. */
 int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finishing,
 	       struct facts *facts);
+
+/* What the analysis took, in its order; each gives it to the collectors of evidence
+ * that rules.c lists. 0 or -ENOMEM. */
+int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count);
+/* A collective is final; its arrivals are there. */
+int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c);
+/* A step is told, once, in order; its ranks in order. */
+int rules_step(struct rules *r, const struct fact_step *step, const struct fact_rank_step *v,
+	       size_t n, struct facts *facts);
 
 void finding_rank(struct finding *f, int32_t rank); /* once each, in order */
 /* "Rank 3", "Ranks 1, 2 and 5", "Ranks 0, 1, 2 and 61 more". */

@@ -1,0 +1,1 @@
+-- Causes: where the time of steps went, over ranks.

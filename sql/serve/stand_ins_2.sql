@@ -1,0 +1,1 @@
+-- What a catalogue of schema 2 lacks, empty; see stand_ins.sql.
