@@ -54,6 +54,7 @@ static void follow_life(struct rules *r)
 		if (roster->procs[i].life > r->life) {
 			r->life = roster->procs[i].life;
 			r->held = r->waits = false;
+			r->n_slow = 0;
 			r->start.class_name = NULL;
 		}
 }
@@ -152,6 +153,37 @@ static const char *culprit(struct rules *r, const struct finding *f)
 	return facts_printf(r->facts, "%s}", text);
 }
 
+static void remember_slow(struct rules *r, const struct finding *f)
+{
+	struct rules_slow *s = &r->slow[r->n_slow];
+
+	for (uint32_t i = 0; i < r->n_slow; i++)
+		if (strcmp(r->slow[i].class_name, f->class_name) == 0 &&
+		    r->slow[i].n_ranks == f->n_ranks &&
+		    memcmp(r->slow[i].ranks, f->ranks, f->n_ranks * sizeof *f->ranks) == 0)
+			return;
+	if (r->n_slow == RULES_MAX_SLOW)
+		return;
+	s->class_name = f->class_name;
+	s->n_ranks = f->n_ranks;
+	memcpy(s->ranks, f->ranks, f->n_ranks * sizeof *f->ranks);
+	s->first_step = f->step;
+	r->n_slow++;
+}
+
+bool rules_explained(const struct rules *r, int32_t rank)
+{
+	for (uint32_t i = 0; i < r->n_slow; i++) {
+		bool names = r->slow[i].n_ranks == 0 || rank < 0;
+
+		for (uint32_t k = 0; k < r->slow[i].n_ranks; k++)
+			names |= r->slow[i].ranks[k] == rank;
+		if (names)
+			return true;
+	}
+	return false;
+}
+
 int rules_tell(struct rules *r, const struct finding *f)
 {
 	struct fact_verdict *v = FACTS_PUSH(r->facts, verdicts);
@@ -183,5 +215,7 @@ int rules_tell(struct rules *r, const struct finding *f)
 	}
 	if (f->severity == SEVERITY_STUCK)
 		r->held = true;
+	if (f->severity == SEVERITY_SLOW)
+		remember_slow(r, f);
 	return 0;
 }

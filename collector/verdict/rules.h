@@ -34,6 +34,15 @@ struct finding {
 	const char *evidence_json, *rules_out_json;
 };
 
+#define RULES_MAX_SLOW 32
+
+struct rules_slow { /* what was told to make the job slow */
+	const char *class_name;
+	int32_t ranks[RULES_MAX_RANKS];
+	uint32_t n_ranks; /* 0 = a host, a link, everyone */
+	uint32_t first_step;
+};
+
 struct rules {
 	struct ledger ledger;
 	struct side side;
@@ -45,6 +54,8 @@ struct rules {
 	uint32_t world_size;
 	bool finishing;
 	bool held; /* a cause of the standstill of this life is told */
+	struct rules_slow slow[RULES_MAX_SLOW]; /* of this life, the first of each class */
+	uint32_t n_slow;
 	/* A standstill without a cause was told: it may yet prove to be a busy rank. */
 	bool waits;
 	uint32_t wait_group, wait_proc;
@@ -73,6 +84,9 @@ void finding_rank(struct finding *f, int32_t rank); /* once each, in order */
 /* "Rank 3", "Ranks 1, 2 and 5", "Ranks 0, 1, 2 and 61 more". */
 void words_ranks(const int32_t *ranks, uint32_t n, char *out, size_t n_out);
 int rules_tell(struct rules *r, const struct finding *f);
+/* Has a cause been told that explains why this rank (-1: the job) is slow? Slow rules
+ * look in the order of how much they explain; one that finds less asks first. */
+bool rules_explained(const struct rules *r, int32_t rank);
 
 /* The rules. 0 or -ENOMEM; each tells at most one cause. */
 int data_dependent_look(struct rules *r);
