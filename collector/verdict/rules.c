@@ -19,20 +19,27 @@ void rules_fini(struct rules *r)
 	ledger_fini(&r->ledger);
 	side_fini(&r->side);
 	gauges_fini(&r->gauges);
+	lateness_fini(&r->lateness);
+	transfers_fini(&r->transfers);
+	gathers_fini(&r->gathers);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
 {
-	return ledger_event(&r->ledger, p, ev, restart_count);
+	int e = ledger_event(&r->ledger, p, ev, restart_count);
+
+	if (e == 0)
+		e = gathers_event(&r->gathers, (uint32_t)(p - r->ledger.roster->procs), ev);
+	return e;
 }
 
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c)
 {
-	(void)r;
-	(void)m;
-	(void)group;
-	(void)c;
-	return 0;
+	int e = lateness_call(&r->lateness, m, group, c);
+
+	if (e == 0)
+		e = transfers_call(&r->transfers, m, group, c);
+	return e;
 }
 
 int rules_step(struct rules *r, const struct fact_step *step, const struct fact_rank_step *v,
@@ -64,8 +71,13 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 {
 	static int (*const looks[])(struct rules *) = {
 		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
-		dataplane_look, missing_look,  data_dependent_look, mismatch_look,
-		p2p_order_look, absent_look,
+		route_look,	dataplane_look, missing_look,  data_dependent_look, mismatch_look,
+		p2p_order_look,
+		version_look, setting_look, device_look, adapters_look,
+		qp_retry_look, corruption_look,
+		deferred_free_look, prefetch_look, shard_boundary_look, fragmentation_look, growth_look,
+		absent_look,
+		device_slow_look, setting_slow_look, version_slow_look,
 	};
 
 	if (r->looked_ns == INT64_MIN)

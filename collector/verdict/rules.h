@@ -7,9 +7,14 @@
  */
 #pragma once
 
+#include "config.h"
+#include "gathers.h"
 #include "gauges.h"
+#include "lateness.h"
 #include "ledger.h"
+#include "once.h"
 #include "side.h"
+#include "transfers.h"
 
 #define RULES_MAX_RANKS 64 /* named in one verdict */
 
@@ -47,6 +52,11 @@ struct rules {
 	struct ledger ledger;
 	struct side side;
 	struct gauges gauges;
+	struct lateness lateness;
+	struct transfers transfers;
+	struct gathers gathers;
+	struct config config;
+	struct onces once;
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
 	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
@@ -100,3 +110,18 @@ int resolution_look(struct rules *r);
 int port_look(struct rules *r);
 int dataplane_look(struct rules *r);
 int missing_look(struct rules *r);
+int route_look(struct rules *r);
+int version_look(struct rules *r);
+int setting_look(struct rules *r);
+int device_look(struct rules *r);
+int adapters_look(struct rules *r);
+int qp_retry_look(struct rules *r);
+int corruption_look(struct rules *r);
+int deferred_free_look(struct rules *r);
+int prefetch_look(struct rules *r);
+int shard_boundary_look(struct rules *r);
+int fragmentation_look(struct rules *r);
+int growth_look(struct rules *r);
+int device_slow_look(struct rules *r);
+int setting_slow_look(struct rules *r);
+int version_slow_look(struct rules *r);

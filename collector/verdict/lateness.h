@@ -1,0 +1,37 @@
+/* lateness.h - which members of a group come late to its collectives, again and again?
+ *
+ * Of each group with known arrivals a running sum a member: how long after the
+ * first of a call it came, and in how many calls it came in the later half of the
+ * spread by more than the clocks' error. Two sums a member and a call's work in the
+ * order of its arrivals: a question about any set of ranks is answered from them.
+ */
+#pragma once
+
+#include "../match/match.h"
+
+struct lateness_member {
+	uint32_t n, n_late;
+	int64_t sum_ns; /* behind the first */
+};
+
+struct lateness_group {
+	struct lateness_member *v; /* by member */
+	uint32_t n_alloc;
+	uint32_t n_calls;
+	int64_t first_ns, last_ns; /* fleet: first arrivals of the first and the last call */
+};
+
+struct lateness {
+	struct lateness_group *groups; /* as match's */
+	uint32_t n_groups;
+};
+
+void lateness_fini(struct lateness *l);
+/* A collective that is final. 0 or -ENOMEM. */
+int lateness_call(struct lateness *l, const struct match *m, uint32_t group, const struct coll *c);
+/* Do exactly these ranks come last, in a group with others? *ret_ns: by how much, in the mean;
+ * *ret_ratio: by how much that stretches the time from call to call (0.07 = 7 %), 0 where calls
+ * follow each other too fast to say. False in doubt and with fewer calls than
+ * that in a group. */
+bool lateness_of(const struct lateness *l, const struct match *m, const int32_t *ranks, uint32_t n,
+		 uint32_t least_calls, int64_t *ret_ns, double *ret_ratio);
