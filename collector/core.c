@@ -427,7 +427,8 @@ int core_gauge(struct core *c, uint32_t process, uint32_t host, host_time at, co
 			.host = (uint32_t)(h - c->roster.hosts),
 			.proc = p ? (uint32_t)(p - c->roster.procs) : GAUGE_OF_HOST },
 		name, &(struct gauge_sample){ .at_ns = at.ns, .now_ns = c->rules.now_ns,
-			.step = p ? p->cur_step : EVENT_STEP_UNKNOWN, .value = value });
+			.step = p ? step_times_at(&c->rules.step_times, (uint32_t)(p - c->roster.procs), at.ns)
+				  : EVENT_STEP_UNKNOWN, .value = value });
 }
 
 /* ---- events ---- */

@@ -9,11 +9,11 @@
 static const struct {
 	const char *class_name, *noun, *do_this, *evidence;
 } texts[CONFIG_N] = {
-	{ "config.version_mismatch", "version of", "Install the same version everywhere",
+	{ "config.version_mismatch", "version of", "Install the same version everywhere.",
 	  "[{\"view\":\"record\",\"category\":\"meta.versions\"}]" },
-	{ "config.setting_differs", "value of", "Set it alike on all ranks",
+	{ "config.setting_differs", "value of", "Set it alike on all ranks.",
 	  "[{\"view\":\"record\",\"category\":\"meta.env\"}]" },
-	{ "config.device_differs", "device property", "Take that device out, or give it less work",
+	{ "config.device_differs", "device property", "Take that device out, or give it less work.",
 	  "[{\"view\":\"record\",\"category\":\"meta.device\"}]" },
 };
 
@@ -48,13 +48,11 @@ int config_tell(struct rules *r, enum config_what what, enum config_told as, con
 		finding_rank(&f, d->odd[i]);
 	if (f.n_ranks)
 		words_ranks(f.ranks, f.n_ranks, who, sizeof who);
-	snprintf(sentence, sizeof sentence, "The %s %s differs: %s.%s%s%s%s%s%s %s%s", texts[what].noun, d->field,
+	snprintf(sentence, sizeof sentence, "The %s %s differs: %s.%s%s%s%s%s%s %s%s%s", texts[what].noun, d->field,
 		 d->values, *who ? " " : "", who,
 		 *who ? (f.n_ranks == 1 ? " is the odd one out." : " are the odd ones out.") : "",
 		 *d->others ? " So differ: " : "", d->others, *d->others ? "." : "", effect,
-		 as == CONFIG_NOTICE ? "" : texts[what].do_this);
-	if (as != CONFIG_NOTICE)
-		strncat(sentence, ".", sizeof sentence - strlen(sentence) - 1);
+		 as == CONFIG_NOTICE ? "" : " ", as == CONFIG_NOTICE ? "" : texts[what].do_this);
 	f.sentence = sentence;
 	r->config.told[what] = as;
 	return rules_tell(r, &f);

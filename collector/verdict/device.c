@@ -5,7 +5,7 @@
  * How it decides: the records of devices compared over the ranks of this life;
  * numbers within 2 % are equal. A mixed fleet is nothing wrong by itself: a notice.
  * It is slow where exactly the odd ranks come last to their collectives, call after
- * call, by more than 2 % of the time between calls.
+ * call, by an eighth of the time between calls: equal devices differ by less.
  *
  * Neighbours: slow.fixed_rank (the same lateness, and nothing known to be different
  * about the rank), slow.throttled (the same model, at a lower clock), slow.work_imbalance.

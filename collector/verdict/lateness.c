@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define MAX_GROUPS (1u << 16)
-#define LEAST_RATIO 0.02 /* less of a period is nobody's loss */
+#define LEAST_RATIO 0.12 /* ranks that are alike differ by less, and for longer than one expects */
 
 void lateness_fini(struct lateness *l)
 {
@@ -44,49 +44,49 @@ static struct lateness_group *group_of(struct lateness *l, uint32_t group, uint3
 	return g;
 }
 
-static bool place(const struct match *m, const struct coll *c, uint32_t member,
-		  struct fleet_point *ret)
+static int64_t stay_ns(const struct arrival *a)
 {
-	const struct arrival *a = &c->arrivals[member];
+	return a->exit_ns - a->enter_ns;
+}
 
-	if (a->enter_ns == FACT_NONE)
-		return false;
-	*ret = roster_place(m->roster, &m->roster->procs[a->proc], a->enter_ns);
-	return ret->err_ns != CLOCK_UNBOUNDED;
+/* Nobody leaves before the last has come. */
+static bool all_wait_for_all(uint8_t op)
+{
+	return op == OP_ALL_REDUCE || op == OP_ALL_GATHER || op == OP_REDUCE_SCATTER ||
+	       op == OP_ALL_TO_ALL || op == OP_BARRIER;
 }
 
 int lateness_call(struct lateness *l, const struct match *m, uint32_t group, const struct coll *c)
 {
 	const struct group *g = &m->groups[group];
 	uint32_t n_members = g->n_members < c->n_alloc ? g->n_members : c->n_alloc;
-	int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
+	int64_t shortest_ns = INT64_MAX, longest_ns = INT64_MIN;
 	struct lateness_group *v;
 
-	if (group >= MAX_GROUPS || !c->arrivals || g->n_expected < 2 || c->n_entered < g->n_expected)
+	if (group >= MAX_GROUPS || !c->arrivals || g->n_expected < 2 || n_members < g->n_expected ||
+	    c->n_entered < g->n_expected || c->n_done < g->n_expected || !all_wait_for_all(c->op))
 		return 0;
+	for (uint32_t i = 0; i < n_members; i++) {
+		const struct arrival *a = &c->arrivals[i];
+
+		if (a->enter_ns == FACT_NONE || a->exit_ns == FACT_NONE)
+			return 0;
+		shortest_ns = stay_ns(a) < shortest_ns ? stay_ns(a) : shortest_ns;
+		longest_ns = stay_ns(a) > longest_ns ? stay_ns(a) : longest_ns;
+	}
 	v = group_of(l, group, n_members);
 	if (!v)
 		return -ENOMEM;
-	roster_compare(m->roster);
 	for (uint32_t i = 0; i < n_members; i++) {
-		struct fleet_point p;
+		int64_t late_ns = longest_ns - stay_ns(&c->arrivals[i]);
 
-		if (!place(m, c, i, &p))
-			return 0; /* without a clock nobody is late */
-		first_ns = p.at.ns < first_ns ? p.at.ns : first_ns;
-		last_ns = p.at.ns > last_ns ? p.at.ns : last_ns;
-	}
-	for (uint32_t i = 0; i < n_members; i++) {
-		struct fleet_point p;
-
-		place(m, c, i, &p);
 		v->v[i].n++;
-		v->v[i].sum_ns += p.at.ns - first_ns;
-		v->v[i].n_late += p.at.ns - p.err_ns > first_ns + (last_ns - first_ns) / 2;
+		v->v[i].sum_ns += late_ns;
+		v->v[i].n_late += late_ns > (longest_ns - shortest_ns) / 2;
 	}
 	if (v->n_calls++ == 0)
-		v->first_ns = first_ns;
-	v->last_ns = first_ns;
+		v->first_ns = c->arrivals[0].enter_ns;
+	v->last_ns = c->arrivals[0].enter_ns;
 	return 0;
 }
 

@@ -1,9 +1,10 @@
 /* lateness.h - which members of a group come late to its collectives, again and again?
  *
- * Of each group with known arrivals a running sum a member: how long after the
- * first of a call it came, and in how many calls it came in the later half of the
- * spread by more than the clocks' error. Two sums a member and a call's work in the
- * order of its arrivals: a question about any set of ranks is answered from them.
+ * Where all wait for all, they leave together, and who stays inside the shortest came
+ * last. Stays are durations on each member's own clock, so hosts need not agree on the
+ * time. Of each group a running sum a member: how much shorter it stayed than the
+ * longest, and in how many calls it was in the later half. Two sums a member, a call's work in
+ * the order of its arrivals: a question about any set of ranks is answered from them.
  */
 #pragma once
 
@@ -11,14 +12,14 @@
 
 struct lateness_member {
 	uint32_t n, n_late;
-	int64_t sum_ns; /* behind the first */
+	int64_t sum_ns; /* behind the first to come */
 };
 
 struct lateness_group {
 	struct lateness_member *v; /* by member */
 	uint32_t n_alloc;
 	uint32_t n_calls;
-	int64_t first_ns, last_ns; /* fleet: first arrivals of the first and the last call */
+	int64_t first_ns, last_ns; /* the first member's arrivals at the first and the last call */
 };
 
 struct lateness {

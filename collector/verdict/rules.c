@@ -22,14 +22,18 @@ void rules_fini(struct rules *r)
 	lateness_fini(&r->lateness);
 	transfers_fini(&r->transfers);
 	gathers_fini(&r->gathers);
+	step_times_fini(&r->step_times);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
 {
+	uint32_t proc = (uint32_t)(p - r->ledger.roster->procs);
 	int e = ledger_event(&r->ledger, p, ev, restart_count);
 
 	if (e == 0)
-		e = gathers_event(&r->gathers, (uint32_t)(p - r->ledger.roster->procs), ev);
+		e = gathers_event(&r->gathers, proc, ev);
+	if (e == 0)
+		e = step_times_event(&r->step_times, proc, ev);
 	return e;
 }
 

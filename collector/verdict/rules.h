@@ -14,6 +14,7 @@
 #include "ledger.h"
 #include "once.h"
 #include "side.h"
+#include "step_times.h"
 #include "transfers.h"
 
 #define RULES_MAX_RANKS 64 /* named in one verdict */
@@ -55,6 +56,7 @@ struct rules {
 	struct lateness lateness;
 	struct transfers transfers;
 	struct gathers gathers;
+	struct step_times step_times;
 	struct config config;
 	struct onces once;
 	struct facts *facts; /* of this look */
