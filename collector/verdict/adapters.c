@@ -23,7 +23,7 @@
 #define LEAST_CALLS 4
 
 struct host_nics {
-	uint32_t host; /* index */
+	const char *host;
 	int64_t nics, channels;
 };
 
@@ -43,12 +43,12 @@ static void count(const struct rules *r, struct adapters *ret)
 		int64_t nics = start_record(r, i, SIDE_NCCL_NET) ?
 				       side_number(&r->side.v[i], "nics", -1) : -1;
 		int64_t channels = side_number(&r->side.v[i], "channels", -1);
-		uint32_t host = r->ledger.roster->procs[r->side.v[i].proc].host;
+		const char *host = start_host(r, i);
 		unsigned k = 0;
 
 		if (nics < 0)
 			continue;
-		while (k < ret->n && ret->v[k].host != host)
+		while (k < ret->n && strcmp(ret->v[k].host, host) != 0)
 			k++;
 		if (k == MAX_HOSTS)
 			continue;
@@ -73,18 +73,10 @@ static void count(const struct rules *r, struct adapters *ret)
 	ret->majority = 2 * best > ret->n;
 }
 
-static const char *name_of(const struct rules *r, uint32_t host, char *buf, size_t n_buf)
+static bool has_fewer(const struct adapters *a, const char *host, int64_t most)
 {
-	if (r->ledger.roster->hosts[host].name)
-		return r->ledger.roster->hosts[host].name;
-	snprintf(buf, n_buf, "host %u", host);
-	return buf;
-}
-
-static bool has_fewer(const struct adapters *a, uint32_t host, int64_t most)
-{
-	for (unsigned i = 0; i < a->n; i++)
-		if (a->v[i].host == host)
+	for (unsigned i = 0; host && i < a->n; i++)
+		if (strcmp(a->v[i].host, host) == 0)
 			return a->v[i].nics < most;
 	return false;
 }
@@ -96,7 +88,7 @@ static bool group_has_fewer(const struct rules *r, const struct adapters *a, uin
 
 	for (uint32_t i = 0; i < p->n_seats; i++)
 		if (p->seats[i].seen &&
-		    has_fewer(a, r->ledger.roster->procs[p->seats[i].proc].host, most))
+		    has_fewer(a, start_host_of_rank(r, p->seats[i].rank), most))
 			return true;
 	return false;
 }
@@ -126,24 +118,20 @@ static double slower(const struct rules *r, const struct adapters *a)
 	return worst >= LEAST_RATIO ? worst : 0;
 }
 
-static void describe(const struct rules *r, const struct adapters *a, struct finding *f, char *detail,
-		     size_t n_detail)
+static void describe(const struct adapters *a, struct finding *f, char *detail, size_t n_detail)
 {
 	size_t at = 0;
 	unsigned n_odd = 0, n_named = 0;
 
 	detail[0] = '\0';
 	for (unsigned i = 0; i < a->n; i++) {
-		char buf[32];
-
 		if (a->majority && a->v[i].nics == a->most_common)
 			continue;
 		n_odd++;
-		f->host = r->ledger.roster->hosts[a->v[i].host].name;
+		f->host = a->v[i].host;
 		if (n_named++ < 4 && at < n_detail)
 			at += (size_t)snprintf(detail + at, n_detail - at, "%s%.40s has %lld", at ? ", " : "",
-					       name_of(r, a->v[i].host, buf, sizeof buf),
-					       (long long)a->v[i].nics);
+					       a->v[i].host, (long long)a->v[i].nics);
 	}
 	if (a->majority && at < n_detail)
 		snprintf(detail + at, n_detail - at, ", the others %lld", (long long)a->most_common);
@@ -163,7 +151,7 @@ int adapters_look(struct rules *r)
 	double ratio = 0;
 	bool stands;
 
-	if (r->held)
+	if (r->held || r->side.n_of_kind[SIDE_NCCL_NET] == 0)
 		return 0;
 	count(r, &a);
 	if (!a.differ)
@@ -175,7 +163,7 @@ int adapters_look(struct rules *r)
 	if ((!stands && onset != ONSET_RUNS && !r->finishing) ||
 	    !once_tell(&r->once.adapters, r->life, stands || ratio > 0))
 		return 0;
-	describe(r, &a, &f, detail, sizeof detail);
+	describe(&a, &f, detail, sizeof detail);
 	f.severity = stands ? SEVERITY_STUCK : ratio > 0 ? SEVERITY_SLOW : SEVERITY_NOTICE;
 	f.cost_ratio = ratio > 0 ? ratio - 1 : 0;
 	snprintf(sentence, sizeof sentence,

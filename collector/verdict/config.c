@@ -1,4 +1,5 @@
-#include "rules.h"
+#include "onset.h"
+#include "start.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,13 +21,14 @@ struct camps { /* who says what of one field */
 	unsigned n_camps;
 	uint32_t n_ranks;
 	uint8_t *of; /* by process: camp + 1 */
+	bool exact;  /* numbers too */
 };
 
-static bool same(const json_t *a, const json_t *b)
+static bool same(const json_t *a, const json_t *b, bool exact)
 {
 	double x, y;
 
-	if (!a || !b || !json_is_number(a) || !json_is_number(b))
+	if (exact || !a || !b || !json_is_number(a) || !json_is_number(b))
 		return a == b || (a && b && json_equal(a, b));
 	x = json_number_value(a);
 	y = json_number_value(b);
@@ -38,7 +40,7 @@ static bool join(struct camps *c, uint32_t proc, const json_t *v)
 {
 	unsigned k = 0;
 
-	while (k < c->n_camps && !same(c->v[k], v))
+	while (k < c->n_camps && !same(c->v[k], v, c->exact))
 		k++;
 	if (k == MAX_CAMPS)
 		return false;
@@ -60,7 +62,8 @@ static bool counts(const struct rules *r, size_t i, enum side_kind kind)
 static bool is_value(enum config_what what, const json_t *v)
 {
 	if (what == CONFIG_VERSION)
-		return json_is_string(v) && strpbrk(json_string_value(v), "0123456789");
+		return json_is_number(v) ||
+		       (json_is_string(v) && strpbrk(json_string_value(v), "0123456789"));
 	return json_is_string(v) || json_is_number(v) || json_is_boolean(v) ||
 	       (json_is_array(v) && json_array_size(v) > 0);
 }
@@ -70,6 +73,7 @@ static bool gather(const struct rules *r, enum config_what what, const char *fie
 {
 	memset(c->of, 0, r->ledger.roster->n_procs);
 	c->n_camps = c->n_ranks = 0;
+	c->exact = what != CONFIG_DEVICE;
 	memset(c->n, 0, sizeof c->n);
 	for (size_t i = r->side.n; i-- > 0;) {
 		const json_t *v;
@@ -202,6 +206,7 @@ static void compare(const struct rules *r, enum config_what what, struct camps *
 	snprintf(d->field, sizeof d->field, "%.60s", best);
 	d->may_hold = config_weigh(what, best).may_hold;
 	d->may_slow = config_weigh(what, best).may_slow;
+	d->on_wire = d->may_hold && config_weigh(what, best).order < 3;
 	d->n_ranks = c->n_ranks;
 	describe(r, c, d);
 	name_odd(r, c, d);
@@ -213,15 +218,19 @@ static void compare(const struct rules *r, enum config_what what, struct camps *
 
 int config_compare(struct rules *r)
 {
+	const uint32_t *of_kind = r->side.n_of_kind;
+	uint32_t n = of_kind[SIDE_VERSIONS] + of_kind[SIDE_ENV] + of_kind[SIDE_DEVICE];
 	struct config *v = &r->config;
+	struct standstill s;
 	struct camps c;
 
-	if (v->life != r->life) {
+	if (v->life != r->life)
 		*v = (struct config){ .life = r->life };
-	} else if (v->n_records == r->side.n && v->n_procs == r->ledger.roster->n_procs) {
+	/* While ranks arrive, and say so one after the other, there is no majority. */
+	if ((v->n_records == n && v->n_procs == r->ledger.roster->n_procs) ||
+	    (!r->finishing && onset_of(r, START_FIXED_NS, &s) == ONSET_UNKNOWN))
 		return 0;
-	}
-	v->n_records = r->side.n;
+	v->n_records = n;
 	v->n_procs = r->ledger.roster->n_procs;
 	c.of = calloc(v->n_procs ? v->n_procs : 1, sizeof *c.of);
 	if (!c.of)

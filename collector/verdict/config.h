@@ -26,6 +26,7 @@ struct difference { /* the field that matters most of those that differ */
 	char values[240]; /* "2.19.3 on 3 ranks, 2.20.5 on rank 1" */
 	char others[160]; /* further fields that differ, with commas */
 	bool may_hold, may_slow; /* can it keep a job from starting, or slow ranks down? */
+	bool on_wire; /* ranks speak with each other through it */
 	int32_t odd[CONFIG_MAX_ODD];
 	uint32_t n_odd; /* of all; 0 = no value has a majority */
 	uint32_t n_ranks;
@@ -35,7 +36,7 @@ struct difference { /* the field that matters most of those that differ */
 enum config_told { CONFIG_UNTOLD, CONFIG_NOTICE, CONFIG_SLOW, CONFIG_STUCK };
 
 struct config {
-	size_t n_records; /* looked at */
+	uint32_t n_records; /* looked at */
 	uint32_t life, n_procs;
 	struct difference v[CONFIG_N];
 	enum config_told told[CONFIG_N];
@@ -51,7 +52,7 @@ struct config_weight {
 	bool may_hold, may_slow;
 };
 struct config_weight config_weigh(enum config_what what, const char *field);
-/* Compares when there is news. 0 or -ENOMEM. */
+/* Compares when there is news and the job is past its first moments. 0 or -ENOMEM. */
 int config_compare(struct rules *r);
 /* effect: a sentence. 0 or -ENOMEM. */
 int config_tell(struct rules *r, enum config_what what, enum config_told as, const char *effect,

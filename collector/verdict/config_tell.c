@@ -58,6 +58,9 @@ int config_tell(struct rules *r, enum config_what what, enum config_told as, con
 	return rules_tell(r, &f);
 }
 
+/* Without an error, a runtime or a driver is a weak suspect: a large job may just be slow to start. */
+#define START_LONG_NS INT64_C(45000000000)
+
 /* An error of the kind that a difference on the wire makes. */
 static bool any_error(const struct rules *r)
 {
@@ -94,7 +97,7 @@ int config_hold_look(struct rules *r, enum config_what what)
 		return take_back(r, what);
 	if (!*d->field || told == CONFIG_SLOW)
 		return 0;
-	onset = onset_of(r, error ? START_FIXED_NS : START_RETRY_NS, &s);
+	onset = onset_of(r, error ? START_FIXED_NS : d->on_wire ? START_RETRY_NS : START_LONG_NS, &s);
 	if (d->may_hold && !r->held && (onset == ONSET_NO_CALL || onset == ONSET_FIRST_CALLS)) {
 		r->config.stuck_in_call = onset == ONSET_FIRST_CALLS;
 		r->config.stuck_group = r->config.stuck_in_call ? s.group : 0;

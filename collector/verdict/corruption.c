@@ -39,7 +39,8 @@ static bool is_wrong_message(const struct side_record *v)
 	};
 	static const char *const wrong[] = {
 		"truncat", "length", "size", "corrupt", "checksum", "crc", "mismatch", "wrong",
-		"unexpected", "bad id", "bad magic", "magic", "garbage", "invalid message", NULL
+		"unexpected", "magic", "garbage", "invalid message", "invalid id", "invalid type",
+		"not match", "differ", "disagree", NULL
 	};
 	const char *class_name = side_text(v, "class"), *text = side_text(v, "text");
 	int64_t local = side_number(v, "local", -1), remote = side_number(v, "remote", -1);
@@ -119,7 +120,8 @@ int corruption_look(struct rules *r)
 	enum onset onset;
 	bool sized;
 
-	if (r->held || (!r->finishing && r->now_ns - r->side.news_now_ns < SETTLE_NS))
+	if (r->held || r->side.n_of_kind[SIDE_NCCL_ERROR] + r->side.n_of_kind[SIDE_WC_ERROR] == 0 ||
+	    (!r->finishing && r->now_ns - r->side.news_now_ns < SETTLE_NS))
 		return 0;
 	find(r, &c);
 	if (c.n_ranks == 0 || !calls_agree(r, &sized) || (*d->field && d->may_hold))

@@ -22,7 +22,7 @@
 #define LEAST_RECORDS 2
 #define LEAST_SHARE 0.1
 #define LEAST_RISE 0.25
-#define LEAST_SPARE 1.5
+#define LEAST_SPARE 2.0
 
 struct deferred { /* of one process */
 	uint32_t n;
@@ -73,7 +73,7 @@ int deferred_free_look(struct rules *r)
 	bool *late, above = false;
 	int e = 0;
 
-	if (r->side.n == 0 || n == 0 || (r->once.deferred.life == r->life && r->once.deferred.above))
+	if (r->side.n_of_kind[SIDE_FREE_DEFERRED] == 0 || n == 0 || (r->once.deferred.life == r->life && r->once.deferred.above))
 		return 0;
 	v = calloc(n, sizeof *v);
 	late = calloc(n, sizeof *late);

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 
 #define LEAST_GAP 0.25
-#define LEAST_STEPS 12
+#define LEAST_STEPS 10
 #define LEAST_STEPS_LIVE 48
 #define LEAST_GROWTH 0.1
 
@@ -75,8 +75,6 @@ static bool only_reserved_grows(const struct rules *r, uint32_t proc, struct fra
 	    memory_high_gb(r, proc, "reserved") - memory_used_gb(r, proc) <
 		    LEAST_GAP * memory_high_gb(r, proc, "reserved"))
 		return false;
-	if (ret->asked_gb > 0)
-		return true; /* the numbers of the failure say more */
 	ret->reserved_gb = memory_high_gb(r, proc, "reserved");
 	ret->used_gb = memory_used_gb(r, proc);
 	return true;
@@ -120,14 +118,15 @@ int fragmentation_look(struct rules *r)
 	v.is = calloc(n, sizeof *v.is);
 	if (!v.is)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++) {
-		if (!memory_counts(r, i))
-			continue;
-		v.n_of++;
-		v.is[i] = failed_inside(r, i, &v);
-		v.is[i] = only_reserved_grows(r, i, &v) || v.is[i];
-		v.n_is += v.is[i];
-	}
+	/* Where something failed, those it failed for; a trend is asked about otherwise. */
+	for (unsigned pass = 0; pass < 2 && v.n_is == 0; pass++)
+		for (uint32_t i = 0; i < n; i++) {
+			if (!memory_counts(r, i))
+				continue;
+			v.n_of += pass == 0;
+			v.is[i] = pass == 0 ? failed_inside(r, i, &v) : only_reserved_grows(r, i, &v);
+			v.n_is += v.is[i];
+		}
 	if (v.n_is > 0)
 		e = tell(r, &v);
 	free(v.is);

@@ -2,9 +2,10 @@
  *
  * What it says: which memory, by how much a step, and from what to what.
  *
- * How it decides: of each step the lowest reading counts; the first quarter of the steps (three at
+ * How it decides: of each step the lowest reading counts; the first quarter of the steps (two at
  * least) is warm-up. Over the rest the rise must be steady (trend.h): no plateau, no
- * saw, no single jump. While the job runs 48 steps are needed, at its end 12.
+ * saw, no single jump. While the job runs 48 steps are needed, at its end or after a failed
+ * allocation 10.
  * Below a tenth of the level and 100 MB it is nothing; above, it ends in a full device
  * sooner or later. What is used (allocated, active, resident) counts before what is only
  * reserved. Certain where an allocation failed too.
@@ -18,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LEAST_STEPS 12
+#define LEAST_STEPS 10
 #define LEAST_STEPS_LIVE 48
 #define LEAST_GROWTH 0.1 /* of the level */
 #define LEAST_GB 0.1
@@ -41,9 +42,11 @@ bool growth_of(const struct rules *r, uint32_t proc, const char *name, uint32_t 
 	unsigned n = 0, warm;
 
 	for (uint32_t i = 0; s && i < s->n; i++) {
-		double step = s->v[i].step, v = s->v[i].value * unit;
+		/* Of a program without steps the order of its readings has to do, once it is over. */
+		bool stepless = s->last.step == EVENT_STEP_UNKNOWN && r->finishing;
+		double step = stepless ? i : s->v[i].step, v = s->v[i].value * unit;
 
-		if (s->v[i].step == EVENT_STEP_UNKNOWN)
+		if (!stepless && s->v[i].step == EVENT_STEP_UNKNOWN)
 			continue;
 		if (n > 0 && x[n - 1] >= step) {
 			y[n - 1] = v < y[n - 1] ? v : y[n - 1];
@@ -54,7 +57,7 @@ bool growth_of(const struct rules *r, uint32_t proc, const char *name, uint32_t 
 	}
 	if (n < least)
 		return false;
-	warm = n / 4 > 3 ? n / 4 : 3;
+	warm = n / 4 > 2 ? n / 4 : 2;
 	*ret = (struct growth){ .name = name, .first_step = (uint32_t)x[warm],
 				.last_step = (uint32_t)x[n - 1], .n = n - warm };
 	n -= warm;
@@ -76,7 +79,9 @@ static bool grows(const struct growth *g)
 static bool of_proc(const struct rules *r, uint32_t proc, struct growth *ret)
 {
 	static const char *const names[] = { "allocated", "active", "rss", "reserved" };
-	uint32_t least = r->finishing ? LEAST_STEPS : LEAST_STEPS_LIVE;
+	/* What has ended in a failure will not level out. */
+	bool over = r->finishing || r->side.n_of_kind[SIDE_ALLOC_FAILED] > 0;
+	uint32_t least = over ? LEAST_STEPS : LEAST_STEPS_LIVE;
 	bool used_known = false;
 
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {

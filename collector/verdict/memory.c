@@ -70,7 +70,8 @@ bool memory_counts(const struct rules *r, uint32_t proc)
 bool memory_failed(const struct rules *r, uint32_t proc, struct memory_failure *ret)
 {
 	*ret = (struct memory_failure){ .proc = UINT32_MAX };
-	if (proc != UINT32_MAX && side_count(&r->side, proc, SIDE_ALLOC_FAILED) == 0)
+	if (r->side.n_of_kind[SIDE_ALLOC_FAILED] == 0 ||
+	    (proc != UINT32_MAX && side_count(&r->side, proc, SIDE_ALLOC_FAILED) == 0))
 		return false;
 	for (size_t i = 0; i < r->side.n; i++) {
 		const struct side_record *v = &r->side.v[i];

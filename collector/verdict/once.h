@@ -23,6 +23,7 @@ struct onces {
 	struct once route, qp_retry, corruption, adapters;
 	struct once prefetch, deferred, shard, growth, fragmentation;
 	uint32_t memory_life;  /* in which a cause about memory was told above a notice */
-	size_t n_shard_seen;   /* records */
+	size_t n_shard_seen, n_route_seen; /* records */
+	int route_seen_as;     /* enum onset */
 	int64_t growth_now_ns, fragmentation_now_ns; /* the last look */
 };

@@ -23,7 +23,7 @@
 
 #define LIMIT 2
 #define LEAST_RISE 0.25
-#define LEAST_SPARE 1.5 /* reserved over used */
+#define LEAST_SPARE 2.0 /* reserved over used */
 
 struct prefetch {
 	uint32_t n_procs, n_deep, n_gathers, n_units, step;

@@ -142,7 +142,8 @@ int qp_retry_look(struct rules *r)
 			     .onset_ns = FACT_NONE, .detail = detail, .sentence = sentence,
 			     .setting = "GID index" };
 
-	if (r->held || (!r->finishing && r->now_ns - r->side.news_now_ns < SETTLE_NS) || !find(r, &v) ||
+	if (r->held || r->side.n_of_kind[SIDE_WC_ERROR] == 0 ||
+	    (!r->finishing && r->now_ns - r->side.news_now_ns < SETTLE_NS) || !find(r, &v) ||
 	    other_kind_works(r, v.kind))
 		return 0;
 	onset = onset_of(r, SETTLE_NS, &s);

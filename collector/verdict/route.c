@@ -21,6 +21,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MAX_ROUTES 1024 /* compared with all others */
+
 struct suspect {
 	const char *host, *announced, *seen, *peer;
 	unsigned n;
@@ -57,6 +59,16 @@ static bool interface_at(const struct side_record *v, size_t k, char *out, size_
 	}
 	return text && *text &&
 	       (size_t)snprintf(out, n_out, "%.*s", (int)strcspn(text, ", >"), text) < n_out;
+}
+
+/* The host that a route leads to, named or by a rank on it; NULL. */
+static const char *target_of(const struct rules *r, size_t i)
+{
+	const char *host = start_record(r, i, SIDE_ROUTE) ? side_text(&r->side.v[i], "dst") : NULL;
+
+	if (host || !start_record(r, i, SIDE_ROUTE))
+		return host;
+	return start_host_of_rank(r, side_number(&r->side.v[i], "dst", -1));
 }
 
 static bool prefers_other(const struct side_record *a, const struct side_record *b)
@@ -110,7 +122,7 @@ static void hear_routes(const struct rules *r, struct suspect *s, char seen[32])
 			    strcmp(announced, first) == 0)
 				continue;
 			snprintf(seen, 32, "%s", first);
-			suspect(s, host, announced, seen, side_text(&r->side.v[i], "dst"));
+			suspect(s, host, announced, seen, target_of(r, i));
 			break;
 		}
 	}
@@ -119,12 +131,14 @@ static void hear_routes(const struct rules *r, struct suspect *s, char seen[32])
 /* Two hosts whose routes to each other prefer the opposite of two interfaces. */
 static bool crossed(const struct rules *r, const char *ret[2])
 {
-	for (size_t i = 0; i < r->side.n; i++) {
-		const char *to = start_record(r, i, SIDE_ROUTE) ? side_text(&r->side.v[i], "dst") : NULL;
+	size_t n = 0;
 
+	for (size_t i = 0; i < r->side.n && n < MAX_ROUTES; i++) {
+		const char *to = target_of(r, i);
+
+		n += to != NULL;
 		for (size_t k = i + 1; to && k < r->side.n; k++) {
-			const char *back = start_record(r, k, SIDE_ROUTE) ?
-						   side_text(&r->side.v[k], "dst") : NULL;
+			const char *back = target_of(r, k);
 
 			if (!back || strcmp(to, start_host(r, k)) != 0 ||
 			    strcmp(back, start_host(r, i)) != 0 ||
@@ -175,14 +189,17 @@ int route_look(struct rules *r)
 	enum onset onset;
 	char seen[32];
 
-	if (r->held)
-		return 0;
-	hear_peers(r, &s);
-	hear_routes(r, &s, seen);
-	if (!crossed(r, pair) && s.n == 0)
+	if (r->held || r->side.n_of_kind[SIDE_ACCEPT] + r->side.n_of_kind[SIDE_ROUTE] == 0)
 		return 0;
 	onset = onset_of(r, START_RETRY_NS, &stand);
 	if (onset == ONSET_UNKNOWN || onset == ONSET_LATER_CALL ||
+	    (r->once.n_route_seen == r->side.n && r->once.route_seen_as == (int)onset))
+		return 0;
+	r->once.n_route_seen = r->side.n;
+	r->once.route_seen_as = (int)onset;
+	hear_peers(r, &s);
+	hear_routes(r, &s, seen);
+	if ((!crossed(r, pair) && s.n == 0) ||
 	    !once_tell(&r->once.route, r->life, onset != ONSET_RUNS))
 		return 0;
 	return tell(r, &s, pair, onset != ONSET_RUNS);

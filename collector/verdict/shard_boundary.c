@@ -125,7 +125,7 @@ int shard_boundary_look(struct rules *r)
 	size_t n;
 	int e = 0;
 
-	if (r->side.n == 0 || (r->once.shard.life == r->life && r->once.shard.above) ||
+	if (r->side.n_of_kind[SIDE_UNIT] == 0 || (r->once.shard.life == r->life && r->once.shard.above) ||
 	    (!r->finishing && r->once.n_shard_seen == r->side.n))
 		return 0;
 	r->once.n_shard_seen = r->side.n;

@@ -100,6 +100,7 @@ int side_note(struct side *s, uint32_t proc, int64_t at_ns, int64_t now_ns, cons
 		s->v[n->last - 1].repeated = true;
 	n->last = (uint32_t)s->n;
 	n->n++;
+	s->n_of_kind[kind]++;
 	s->news_now_ns = now_ns;
 	return 0;
 }

@@ -54,6 +54,7 @@ struct side {
 		uint32_t n, last; /* last: index + 1 */
 	} *counts; /* by process and kind */
 	uint32_t n_procs;
+	uint32_t n_of_kind[SIDE_N_KINDS];
 	uint64_t n_dropped;
 	int64_t news_now_ns;
 };

@@ -207,7 +207,11 @@ static void records_of_strangers_are_limited(void **state)
 	static const char *const kinds[] = { "init.rendezvous", "init.resolve", "init.store_join",
 					     "init.backend", "net.connect", "nccl.bootstrap_if",
 					     "loader.end_of_data", "loop.branch", "zero.param",
-					     "proc.state", "log.line", "nobody.asks" };
+					     "proc.state", "log.line", "nobody.asks",
+					     "meta.versions", "meta.env", "meta.device", "net.route",
+					     "net.accept", "net.bootstrap_error", "nccl.error", "nccl.net",
+					     "nccl.ib_conn", "ib.qp", "ib.wc_error", "mem.alloc_failed",
+					     "mem.free_deferred", "mem.unit" };
 	struct fixture f;
 	char *huge = malloc(1 << 20);
 
