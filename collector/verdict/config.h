@@ -33,7 +33,7 @@ struct difference { /* the field that matters most of those that differ */
 	const char *host; /* all odd ranks are on it, and nobody else; NULL */
 };
 
-enum config_told { CONFIG_UNTOLD, CONFIG_NOTICE, CONFIG_SLOW, CONFIG_STUCK };
+enum config_told { CONFIG_UNTOLD, CONFIG_NOTICE, CONFIG_SLOW, CONFIG_WRONG, CONFIG_STUCK };
 
 struct config {
 	uint32_t n_records; /* looked at */

@@ -29,7 +29,10 @@ static const char *rules_out(enum config_told as)
 
 static enum fact_severity severity(enum config_told as)
 {
-	return as == CONFIG_STUCK ? SEVERITY_STUCK : as == CONFIG_SLOW ? SEVERITY_SLOW : SEVERITY_NOTICE;
+	return as == CONFIG_STUCK ? SEVERITY_STUCK :
+	       as == CONFIG_WRONG ? SEVERITY_WRONG :
+	       as == CONFIG_SLOW  ? SEVERITY_SLOW :
+				    SEVERITY_NOTICE;
 }
 
 int config_tell(struct rules *r, enum config_what what, enum config_told as, const char *effect,
@@ -92,20 +95,26 @@ int config_hold_look(struct rules *r, enum config_what what)
 	bool error = any_error(r);
 	struct standstill s;
 	enum onset onset;
+	bool misread;
 
 	if (told == CONFIG_STUCK)
 		return take_back(r, what);
-	if (!*d->field || told == CONFIG_SLOW)
+	if (!*d->field || told == CONFIG_SLOW || told == CONFIG_WRONG)
 		return 0;
 	onset = onset_of(r, error ? START_FIXED_NS : d->on_wire ? START_RETRY_NS : START_LONG_NS, &s);
-	if (d->may_hold && !r->held && (onset == ONSET_NO_CALL || onset == ONSET_FIRST_CALLS)) {
-		r->config.stuck_in_call = onset == ONSET_FIRST_CALLS;
+	/* Ranks that chose another protocol read each other's messages wrongly, in any call. */
+	misread = onset == ONSET_LATER_CALL && what == CONFIG_SETTING && corruption_is_said(r);
+	if (d->may_hold && !r->held &&
+	    (onset == ONSET_NO_CALL || onset == ONSET_FIRST_CALLS || misread)) {
+		r->config.stuck_in_call = onset != ONSET_NO_CALL;
 		r->config.stuck_group = r->config.stuck_in_call ? s.group : 0;
 		r->config.stuck_call = r->config.stuck_in_call ? s.call : 0;
 		return config_tell(r, what, CONFIG_STUCK,
 				   onset == ONSET_NO_CALL ?
 					   "No rank got through the start." :
-					   "All ranks stand in one of their first calls.",
+					   misread ? "The job stands, and the transport says that messages "
+						     "are not what was expected." :
+						     "All ranks stand in one of their first calls.",
 				   error && d->n_odd > 0, 0);
 	}
 	if (told != CONFIG_UNTOLD || (onset != ONSET_RUNS && !r->finishing))

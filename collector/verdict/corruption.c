@@ -91,6 +91,14 @@ static void find(const struct rules *r, struct corruption *ret)
 	}
 }
 
+bool corruption_is_said(const struct rules *r)
+{
+	struct corruption c;
+
+	find(r, &c);
+	return c.n_ranks > 0;
+}
+
 /* Every call that two ranks asked for is the same; *ret_sized: and somewhere its size is known. */
 static bool calls_agree(const struct rules *r, bool *ret_sized)
 {

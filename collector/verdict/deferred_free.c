@@ -7,7 +7,8 @@
  * release was put off, by two layers or more, twice at least. A buffer that comes free
  * n layers late is there n times over: that is what is held. Above a notice when
  * that is a tenth of what is reserved, when memory rises by a quarter between these
- * records, when far more is reserved than used, or when an allocation fails.
+ * records, when far more is reserved than used, or when an allocation fails that is not much larger
+ * than what is held.
  *
  * Neighbours: memory.prefetch_depth (held before its use: the submits say so),
  * memory.growth (never released), memory.fragmentation (released, and of no use).
@@ -57,7 +58,7 @@ static bool costs(const struct rules *r, uint32_t proc, const struct deferred *d
 	double of_gb = reserved_gb > 0 ? reserved_gb : used_gb;
 
 	return (of_gb > 0 && d->held_gb >= LEAST_SHARE * of_gb) ||
-	       memory_rise(r, proc, d->first_ns, d->last_ns) >= LEAST_RISE ||
+	       memory_rise(r, proc, d->first_ns, d->last_ns, true) >= LEAST_RISE ||
 	       (used_gb > 0 && reserved_gb >= LEAST_SPARE * used_gb);
 }
 
@@ -91,8 +92,8 @@ int deferred_free_look(struct rules *r)
 		if (late[i] && v[i].held_gb >= v[worst].held_gb)
 			worst = i;
 	}
-	if (memory_failed(r, UINT32_MAX, &failure))
-		above = true;
+	if (memory_failed(r, UINT32_MAX, &failure) && v[worst].held_gb >= failure.gb / 2)
+		above = true; /* without it there would have been room */
 	if (n_late > 0 && (above || r->finishing)) {
 		memory_culprits(r, late, n_late, n_of, &f);
 		snprintf(detail, sizeof detail, "released up to %lld layers late, %.3g GB held by it",

@@ -56,7 +56,7 @@ static void note_deep(struct gathers_proc *p, const struct gather_use *u)
 
 static void count(struct gathers_proc *p, struct gather_use *u, const struct gather_use *other)
 {
-	if (other->submit_ns >= u->begin_ns)
+	if (other->submit_ns >= u->begin_ns || other->step != u->step)
 		return;
 	u->depth++;
 	u->n_in_flight += other->n_gathers;
@@ -83,6 +83,7 @@ static int on_submit(struct gathers_proc *p, const struct event *ev)
 	p->v[p->n++ & MASK] = (struct gather){ .launch = launch,
 					       .stream = p->launch == launch ? p->stream : UINT16_MAX,
 					       .submit_ns = (int64_t)ev->tick };
+	p->n_waiting++;
 	return 0;
 }
 
@@ -121,6 +122,9 @@ static void on_wait(struct gathers_proc *p, const struct event *ev)
 	n = p->v ? take(p, (uint32_t)ev->b, &submit_ns) : 0;
 	if (n == 0)
 		return;
+	if (p->n_waiting - n + 1 > p->most_ahead && p->n_waiting >= n)
+		p->most_ahead = p->n_waiting - n + 1;
+	p->n_waiting -= n < p->n_waiting ? n : p->n_waiting;
 	if (u && u->launch == launch) {
 		u->n_gathers += n;
 		u->n_in_flight += n;

@@ -2,8 +2,8 @@
  *
  * A gather holds memory from its submit on, until the kernel that waits for it has
  * it. Gathers that one kernel waits for are one unit's. When a kernel that waits
- * for a unit begins on the device, the units that were submitted before are in
- * flight: that is its depth. Submits and waits come from the host's thread and begins from the
+ * for a unit begins on the device, the units of its step that were submitted before
+ * are in flight: that is its depth. Submits and waits come from the host's thread and begins from the
  * device, in any order of their chunks; only their times are compared, all of one
  * process. A window of units a process is kept.
  */
@@ -35,6 +35,8 @@ struct gathers_proc {
 	uint64_t n, n_uses;
 	uint64_t n_begun; /* uses below have begun, or are given up */
 	uint32_t n_deep;	/* units at that depth */
+	uint32_t n_waiting;	/* submitted, and no kernel that waits for them launched */
+	uint32_t most_ahead;	/* of those, when a unit's kernel is launched: the program's own prefetch */
 	struct gather_use deepest;
 	int64_t first_ns, last_ns; /* from the first deep one's submit to the deepest's begin */
 	uint32_t launch; /* the last one, and its stream */

@@ -36,12 +36,14 @@ double memory_used_gb(const struct rules *r, uint32_t proc)
 	return allocated_gb > active_gb ? allocated_gb : active_gb;
 }
 
-double memory_rise(const struct rules *r, uint32_t proc, int64_t from_ns, int64_t to_ns)
+double memory_rise(const struct rules *r, uint32_t proc, int64_t from_ns, int64_t to_ns,
+		   bool used_too)
 {
 	static const char *const names[] = { "reserved", "allocated", "active" };
 
-	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+	for (size_t k = 0; k < (used_too ? sizeof names / sizeof *names : 1); k++) {
 		double unit, low = 0, high = 0;
+		bool fell = false;
 		const struct gauge_series *s = memory_gauge(r, proc, names[k], &unit);
 		unsigned n = 0;
 
@@ -51,11 +53,12 @@ double memory_rise(const struct rules *r, uint32_t proc, int64_t from_ns, int64_
 			if (s->v[i].at_ns < from_ns || s->v[i].at_ns > to_ns)
 				continue;
 			low = n == 0 ? v : low;
+			fell |= v < high;
 			high = v > high ? v : high;
 			n++;
 		}
 		if (n > 1)
-			return high > low && high > 0 ? (high - low) / high : 0;
+			return !fell && high > low ? (high - low) / high : 0;
 	}
 	return 0;
 }
@@ -102,7 +105,7 @@ int memory_tell(struct rules *r, struct once *once, bool above, const struct mem
 		struct finding *f)
 {
 	/* One cause; a rank that died of something told already is its consequence. */
-	above = above && !r->held && (r->once.memory_life != r->life || once->life == r->life);
+	above = above && !r->held && r->once.memory_life != r->life;
 	if (!once_tell(once, r->life, above))
 		return 0;
 	f->severity = !above ? SEVERITY_NOTICE : failure && failure->died ? SEVERITY_STUCK : SEVERITY_WRONG;

@@ -13,9 +13,10 @@ const struct gauge_series *memory_gauge(const struct rules *r, uint32_t proc, co
 double memory_high_gb(const struct rules *r, uint32_t proc, const char *name); /* 0 unknown */
 /* What is in use: the high of allocated or active; 0 unknown. */
 double memory_used_gb(const struct rules *r, uint32_t proc);
-/* By how much what is reserved (or else in use) rose between two host times, over what it
- * rose to; 0 when it is not known to have. */
-double memory_rise(const struct rules *r, uint32_t proc, int64_t from_ns, int64_t to_ns);
+/* By how much what is reserved rose between two host times, over what it rose to; 0 when it is
+ * not known to have, or fell in between. used_too: where that is not told, what is in use. */
+double memory_rise(const struct rules *r, uint32_t proc, int64_t from_ns, int64_t to_ns,
+		   bool used_too);
 
 struct memory_failure { /* allocations that failed, of this life */
 	uint32_t n;

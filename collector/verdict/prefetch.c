@@ -7,8 +7,10 @@
  * How it decides: units in flight counted from the submits, the waits between
  * launches and the begins of kernels of one process (gathers.h), so no clock is compared.
  * Four or more are deep. That alone is a notice: small gathers cost little. Above it
- * memory has to follow: it rises by a quarter while they are in flight, or far more is
- * reserved than is ever used, or an allocation fails.
+ * memory has to follow: what is reserved rises by a quarter while they are in flight and
+ * does not fall, or far more is reserved than is ever used, or an allocation fails. A program
+ * that does not ask for more ahead than a limiter allows, and whose host only runs ahead of its
+ * device, is not blamed for a rise of what is in use.
  *
  * Neighbours: memory.growth (it rises step for step and never falls, whatever is in
  * flight), memory.deferred_free (buffers stay after their use, not before it),
@@ -23,7 +25,8 @@
 
 #define LIMIT 2
 #define LEAST_RISE 0.25
-#define LEAST_SPARE 2.0 /* reserved over used */
+#define LEAST_SPARE_RISING 1.3 /* reserved over used, where it rises */
+#define LEAST_SPARE 2.0	       /* reserved over used, where it does not */
 
 struct prefetch {
 	uint32_t n_procs, n_deep, n_gathers, n_units, step;
@@ -36,6 +39,7 @@ static void find(const struct rules *r, struct prefetch *ret)
 	for (uint32_t i = 0; i < r->ledger.roster->n_procs; i++) {
 		const struct gathers_proc *p = gathers_of(&r->gathers, i);
 		double rise, reserved_gb, used_gb;
+		bool ahead;
 
 		if (!p || !memory_counts(r, i))
 			continue;
@@ -48,9 +52,12 @@ static void find(const struct rules *r, struct prefetch *ret)
 			ret->n_gathers = p->deepest.n_in_flight;
 			ret->step = p->deepest.step;
 		}
-		rise = memory_rise(r, i, p->first_ns, p->last_ns);
 		reserved_gb = memory_high_gb(r, i, "reserved");
 		used_gb = memory_used_gb(r, i);
+		ahead = p->most_ahead >= GATHERS_DEEP;
+		rise = memory_rise(r, i, p->first_ns, p->last_ns, ahead);
+		if (!ahead && used_gb > 0 && reserved_gb < LEAST_SPARE_RISING * used_gb)
+			rise = 0; /* what is used rises as well */
 		if (rise > ret->rise || ret->reserved_gb < reserved_gb) {
 			ret->rise = rise > ret->rise ? rise : ret->rise;
 			ret->reserved_gb = reserved_gb;

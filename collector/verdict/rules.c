@@ -79,7 +79,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		p2p_order_look,
 		version_look, setting_look, device_look, adapters_look,
 		qp_retry_look, corruption_look,
-		deferred_free_look, prefetch_look, shard_boundary_look, fragmentation_look, growth_look,
+		deferred_free_look, shard_boundary_look, prefetch_look, fragmentation_look, growth_look,
 		absent_look,
 		device_slow_look, setting_slow_look, version_slow_look,
 	};

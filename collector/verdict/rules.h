@@ -119,6 +119,7 @@ int device_look(struct rules *r);
 int adapters_look(struct rules *r);
 int qp_retry_look(struct rules *r);
 int corruption_look(struct rules *r);
+bool corruption_is_said(const struct rules *r); /* by the transport; whose fault it is, is open */
 int deferred_free_look(struct rules *r);
 int prefetch_look(struct rules *r);
 int shard_boundary_look(struct rules *r);

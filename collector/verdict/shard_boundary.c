@@ -5,9 +5,9 @@
  * How it decides: the sizes of the units that the sharding made. One of four times the
  * median of the others or more is too large, and so is one that is all there is. Many
  * models have such a unit and room for it, so it is above a notice only with its
- * consequence: an allocation fails, or what is reserved or used has a peak above its
- * usual level that is half of what this unit has beyond the others. Certain where
- * the allocation that failed is of that unit's size.
+ * consequence: an allocation of that unit's size fails (certain), memory rises where the
+ * unit is told, or the peak above the usual level is as large as what this unit
+ * has beyond the others. Activations make peaks too, of any other size.
  *
  * Neighbours: memory.prefetch_depth (many units at a time), memory.growth, memory.fragmentation.
  */
@@ -65,25 +65,49 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* How far the highest reading is above the middle one, in gigabytes. */
-static double peak_gb(const struct rules *r, uint32_t proc)
+static bool is_between(double v, double low, double high)
+{
+	return v >= low && v <= high;
+}
+
+/* By how much the first reading behind the unit's record is above the last one before it. */
+static double step_up_gb(const struct rules *r, const struct unit *u, const struct gauge_series *s)
+{
+	double most = 0;
+
+	for (size_t i = 0; i < r->side.n; i++) {
+		const struct side_record *v = &r->side.v[i];
+		uint32_t k = 0;
+
+		if (v->kind != SIDE_UNIT || v->proc != u->proc || side_real(v, "bytes", 0) < u->bytes)
+			continue;
+		while (k < s->n && s->v[k].at_ns < v->at_ns)
+			k++;
+		if (k > 0 && k < s->n && s->v[k].value - s->v[k - 1].value > most)
+			most = s->v[k].value - s->v[k - 1].value;
+	}
+	return most;
+}
+
+/* Memory rises where the unit is told, or its peak above the usual level has the unit's size. */
+static bool has_peak(const struct rules *r, const struct unit *u, double beyond_gb)
 {
 	static const char *const names[] = { "reserved", "allocated", "active" };
-	double most = 0;
 
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
 		double unit, v[GAUGE_KEEP];
-		const struct gauge_series *s = memory_gauge(r, proc, names[k], &unit);
+		const struct gauge_series *s = memory_gauge(r, u->proc, names[k], &unit);
 
-		for (uint32_t i = 0; s && i < s->n; i++)
-			v[i] = s->v[i].value;
 		if (!s || s->n < 2)
 			continue;
+		for (uint32_t i = 0; i < s->n; i++)
+			v[i] = s->v[i].value;
 		qsort(v, s->n, sizeof *v, by_value);
-		v[0] = (s->high.value - v[(s->n - 1) / 2]) * unit;
-		most = v[0] > most ? v[0] : most;
+		if (step_up_gb(r, u, s) * unit >= LEAST_PEAK * beyond_gb ||
+		    is_between((s->high.value - v[(s->n - 1) / 2]) * unit, 0.7 * beyond_gb, 1.4 * beyond_gb))
+			return true;
 	}
-	return most;
+	return false;
 }
 
 static int tell(struct rules *r, const struct unit *v, size_t n, double usual)
@@ -97,11 +121,13 @@ static int tell(struct rules *r, const struct unit *v, size_t n, double usual)
 	struct memory_failure failure;
 	bool failed = memory_failed(r, UINT32_MAX, &failure), above;
 
-	above = failed || (beyond_gb > 0 && peak_gb(r, large->proc) >= LEAST_PEAK * beyond_gb);
+	/* Gathered in half or twice the width that it is kept in. */
+	if (failed && is_between(failure.gb, 0.5 * size_gb, 2.2 * size_gb))
+		f.confidence = CONFIDENCE_CERTAIN;
+	above = f.confidence == CONFIDENCE_CERTAIN || (failed && failure.gb <= 0) ||
+		has_peak(r, large, beyond_gb);
 	if (!above && !r->finishing)
 		return 0;
-	if (failed && failure.gb >= 0.5 * size_gb && failure.gb <= 2.2 * size_gb)
-		f.confidence = CONFIDENCE_CERTAIN;
 	if (n > 1)
 		snprintf(detail, sizeof detail, "%.80s is one unit of %.3g GB, the %zu others have about %.3g GB",
 			 large->module ? large->module : "a module", size_gb, n - 1, usual * 1e-9);

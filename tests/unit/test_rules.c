@@ -203,7 +203,12 @@ static int record(struct fixture *f, uint32_t process, const char *category, con
 static void records_of_strangers_are_limited(void **state)
 {
 	static const char *const bad[] = { "", "{", "[]", "7", "null", "{\"endpoint\":{}}", "{\"seq\":1e99}",
-					   "{\"seq\":\"x\",\"id\":[]}", "\xff\xfe", "{\"a\":1,\"a\":2}" };
+					   "{\"seq\":\"x\",\"id\":[]}", "\xff\xfe", "{\"a\":1,\"a\":2}",
+					   "{\"bytes\":-1e300,\"release_delay_layers\":9e18,\"nics\":-5,"
+					   "\"order\":[1,{}],\"dst\":[],\"peer\":1e12,\"status\":{},"
+					   "\"gid_index\":\"x\",\"observed\":\"[\",\"advertised\":\":::\","
+					   "\"from_rank\":-7,\"class\":[],\"text\":5,\"nccl\":[],\"gpu\":{},"
+					   "\"NCCL_ALGO\":null,\"module\":1,\"host\":2,\"after_bytes\":true}" };
 	static const char *const kinds[] = { "init.rendezvous", "init.resolve", "init.store_join",
 					     "init.backend", "net.connect", "nccl.bootstrap_if",
 					     "loader.end_of_data", "loop.branch", "zero.param",
