@@ -40,7 +40,7 @@ static void count(const struct rules *r, struct adapters *ret)
 
 	ret->n = 0;
 	for (size_t i = 0; i < r->side.n; i++) {
-		int64_t nics = start_record(r, i, SIDE_NCCL_NET) ?
+		int64_t nics = start_record(r, i, SIDE_NET) ?
 				       side_number(&r->side.v[i], "nics", -1) : -1;
 		int64_t channels = side_number(&r->side.v[i], "channels", -1);
 		const char *host = start_host(r, i);
@@ -151,7 +151,7 @@ int adapters_look(struct rules *r)
 	double ratio = 0;
 	bool stands;
 
-	if (r->held || r->side.n_of_kind[SIDE_NCCL_NET] == 0)
+	if (r->held || r->side.n_of_kind[SIDE_NET] == 0)
 		return 0;
 	count(r, &a);
 	if (!a.differ)

@@ -5,7 +5,7 @@
  * than half agree the others are the odd ones. A difference by itself is a notice:
  * most do no harm. It is a cause where the job does not get off the ground
  * (onset.h) and nothing more direct explains that, or where exactly the odd ranks
- * come last to their collectives (lateness.h).
+ * come last to their collectives (latecomers.h).
  */
 #pragma once
 

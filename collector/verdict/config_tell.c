@@ -132,7 +132,7 @@ int config_slow_look(struct rules *r, enum config_what what)
 
 	if (!*d->field || !d->may_slow || d->n_odd == 0 || d->n_odd > CONFIG_MAX_ODD || r->held ||
 	    r->config.told[what] > CONFIG_NOTICE || rules_explained(r, d->odd[0]) ||
-	    !lateness_of(&r->lateness, r->ledger.match, d->odd, d->n_odd,
+	    !latecomers_of(&r->latecomers, r->ledger.match, d->odd, d->n_odd,
 			 r->finishing ? CONFIG_LEAST_CALLS : CONFIG_LEAST_CALLS_LIVE, &ns, &ratio))
 		return 0;
 	words_ns(ns, late, sizeof late);

@@ -71,7 +71,7 @@ static bool find(const struct rules *r, struct failing *f)
 static bool other_kind_works(const struct rules *r, const char *kind)
 {
 	for (size_t i = 0; kind && i < r->side.n; i++) {
-		const char *other = start_record(r, i, SIDE_IB_QP) ?
+		const char *other = start_record(r, i, SIDE_QP) ?
 					    side_text(&r->side.v[i], "kind") : NULL;
 		const char *state = side_text(&r->side.v[i], "state");
 

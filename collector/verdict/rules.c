@@ -19,7 +19,7 @@ void rules_fini(struct rules *r)
 	ledger_fini(&r->ledger);
 	side_fini(&r->side);
 	gauges_fini(&r->gauges);
-	lateness_fini(&r->lateness);
+	latecomers_fini(&r->latecomers);
 	transfers_fini(&r->transfers);
 	gathers_fini(&r->gathers);
 	step_times_fini(&r->step_times);
@@ -39,7 +39,7 @@ int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_
 
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c)
 {
-	int e = lateness_call(&r->lateness, m, group, c);
+	int e = latecomers_call(&r->latecomers, m, group, c);
 
 	if (e == 0)
 		e = transfers_call(&r->transfers, m, group, c);

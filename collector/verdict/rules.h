@@ -10,7 +10,7 @@
 #include "config.h"
 #include "gathers.h"
 #include "gauges.h"
-#include "lateness.h"
+#include "latecomers.h"
 #include "ledger.h"
 #include "once.h"
 #include "side.h"
@@ -53,7 +53,7 @@ struct rules {
 	struct ledger ledger;
 	struct side side;
 	struct gauges gauges;
-	struct lateness lateness;
+	struct latecomers latecomers;
 	struct transfers transfers;
 	struct gathers gathers;
 	struct step_times step_times;

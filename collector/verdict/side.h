@@ -28,9 +28,9 @@ enum side_kind {
 	SIDE_ACCEPT,	 /* net.accept */
 	SIDE_BOOTSTRAP_ERROR, /* net.bootstrap_error */
 	SIDE_NCCL_ERROR, /* nccl.error */
-	SIDE_NCCL_NET,	 /* nccl.net */
+	SIDE_NET,	 /* nccl.net */
 	SIDE_IB_CONN,	 /* nccl.ib_conn */
-	SIDE_IB_QP,	 /* ib.qp */
+	SIDE_QP,	 /* ib.qp */
 	SIDE_WC_ERROR,	 /* ib.wc_error */
 	SIDE_ALLOC_FAILED, /* mem.alloc_failed */
 	SIDE_FREE_DEFERRED, /* mem.free_deferred */

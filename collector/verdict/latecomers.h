@@ -1,4 +1,4 @@
-/* lateness.h - which members of a group come late to its collectives, again and again?
+/* latecomers.h - which members of a group come late to its collectives, again and again?
  *
  * Where all wait for all, they leave together, and who stays inside the shortest came
  * last. Stays are durations on each member's own clock, so hosts need not agree on the
@@ -10,29 +10,29 @@
 
 #include "../match/match.h"
 
-struct lateness_member {
+struct latecomers_member {
 	uint32_t n, n_late;
 	int64_t sum_ns; /* behind the first to come */
 };
 
-struct lateness_group {
-	struct lateness_member *v; /* by member */
+struct latecomers_group {
+	struct latecomers_member *v; /* by member */
 	uint32_t n_alloc;
 	uint32_t n_calls;
 	int64_t first_ns, last_ns; /* the first member's arrivals at the first and the last call */
 };
 
-struct lateness {
-	struct lateness_group *groups; /* as match's */
+struct latecomers {
+	struct latecomers_group *groups; /* as match's */
 	uint32_t n_groups;
 };
 
-void lateness_fini(struct lateness *l);
+void latecomers_fini(struct latecomers *l);
 /* A collective that is final. 0 or -ENOMEM. */
-int lateness_call(struct lateness *l, const struct match *m, uint32_t group, const struct coll *c);
+int latecomers_call(struct latecomers *l, const struct match *m, uint32_t group, const struct coll *c);
 /* Do exactly these ranks come last, in a group with others? *ret_ns: by how much, in the mean;
  * *ret_ratio: by how much that stretches the time from call to call (0.07 = 7 %), 0 where calls
  * follow each other too fast to say. False in doubt and with fewer calls than
  * that in a group. */
-bool lateness_of(const struct lateness *l, const struct match *m, const int32_t *ranks, uint32_t n,
+bool latecomers_of(const struct latecomers *l, const struct match *m, const int32_t *ranks, uint32_t n,
 		 uint32_t least_calls, int64_t *ret_ns, double *ret_ratio);

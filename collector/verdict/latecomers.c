@@ -1,4 +1,4 @@
-#include "lateness.h"
+#include "latecomers.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,17 +7,17 @@
 #define MAX_GROUPS (1u << 16)
 #define LEAST_RATIO 0.12 /* ranks that are alike differ by less, and for longer than one expects */
 
-void lateness_fini(struct lateness *l)
+void latecomers_fini(struct latecomers *l)
 {
 	for (uint32_t i = 0; i < l->n_groups; i++)
 		free(l->groups[i].v);
 	free(l->groups);
-	*l = (struct lateness){ 0 };
+	*l = (struct latecomers){ 0 };
 }
 
-static struct lateness_group *group_of(struct lateness *l, uint32_t group, uint32_t n_members)
+static struct latecomers_group *group_of(struct latecomers *l, uint32_t group, uint32_t n_members)
 {
-	struct lateness_group *g;
+	struct latecomers_group *g;
 	void *grown;
 
 	if (group >= l->n_groups) {
@@ -56,12 +56,12 @@ static bool all_wait_for_all(uint8_t op)
 	       op == OP_ALL_TO_ALL || op == OP_BARRIER;
 }
 
-int lateness_call(struct lateness *l, const struct match *m, uint32_t group, const struct coll *c)
+int latecomers_call(struct latecomers *l, const struct match *m, uint32_t group, const struct coll *c)
 {
 	const struct group *g = &m->groups[group];
 	uint32_t n_members = g->n_members < c->n_alloc ? g->n_members : c->n_alloc;
 	int64_t shortest_ns = INT64_MAX, longest_ns = INT64_MIN;
-	struct lateness_group *v;
+	struct latecomers_group *v;
 
 	if (group >= MAX_GROUPS || !c->arrivals || g->n_expected < 2 || n_members < g->n_expected ||
 	    c->n_entered < g->n_expected || c->n_done < g->n_expected || !all_wait_for_all(c->op))
@@ -98,7 +98,7 @@ static bool is_of(int32_t rank, const int32_t *ranks, uint32_t n)
 	return false;
 }
 
-static bool of_group(const struct lateness_group *v, const struct group *g, const int32_t *ranks,
+static bool of_group(const struct latecomers_group *v, const struct group *g, const int32_t *ranks,
 		     uint32_t n, uint32_t least_calls, double *ret_ns, double *ret_period_ns)
 {
 	double theirs_ns = -1, others_ns = -1;
@@ -106,7 +106,7 @@ static bool of_group(const struct lateness_group *v, const struct group *g, cons
 	if (v->n_calls < least_calls)
 		return false;
 	for (uint32_t i = 0; i < g->n_members && i < v->n_alloc; i++) {
-		const struct lateness_member *m = &v->v[i];
+		const struct latecomers_member *m = &v->v[i];
 		bool its = is_of(g->ranks[i], ranks, n);
 		double mean_ns = m->n ? (double)m->sum_ns / m->n : 0;
 
@@ -123,7 +123,7 @@ static bool of_group(const struct lateness_group *v, const struct group *g, cons
 	       *ret_ns >= LEAST_RATIO * *ret_period_ns;
 }
 
-bool lateness_of(const struct lateness *l, const struct match *m, const int32_t *ranks, uint32_t n,
+bool latecomers_of(const struct latecomers *l, const struct match *m, const int32_t *ranks, uint32_t n,
 		 uint32_t least_calls, int64_t *ret_ns, double *ret_ratio)
 {
 	double most_ns = 0;

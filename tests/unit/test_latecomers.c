@@ -1,7 +1,7 @@
 /* Who comes last, from stays inside collectives alone: hosts do not agree on the time here. */
 #include "unit.h"
 
-#include "../../collector/verdict/lateness.h"
+#include "../../collector/verdict/latecomers.h"
 #include "../../collector/verdict/transfers.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ struct fixture {
 	struct group group;
 	struct match match;
 	int32_t ranks[WORLD];
-	struct lateness lateness;
+	struct latecomers latecomers;
 	struct transfers transfers;
 };
 
@@ -32,7 +32,7 @@ static void start(struct fixture *f)
 
 static void stop(struct fixture *f)
 {
-	lateness_fini(&f->lateness);
+	latecomers_fini(&f->latecomers);
 	transfers_fini(&f->transfers);
 }
 
@@ -51,13 +51,13 @@ static void call(struct fixture *f, int64_t seq, const int64_t *late_ns, enum ev
 
 		v[i] = (struct arrival){ clock_ns + late_ns[i], clock_ns + last_ns + transfer_ns, i };
 	}
-	assert_int_equal(lateness_call(&f->lateness, &f->match, 0, &c), 0);
+	assert_int_equal(latecomers_call(&f->latecomers, &f->match, 0, &c), 0);
 	assert_int_equal(transfers_call(&f->transfers, &f->match, 0, &c), 0);
 }
 
 static bool are_late(struct fixture *f, const int32_t *ranks, uint32_t n, int64_t *ret_ns, double *ret_ratio)
 {
-	return lateness_of(&f->lateness, &f->match, ranks, n, 6, ret_ns, ret_ratio);
+	return latecomers_of(&f->latecomers, &f->match, ranks, n, 6, ret_ns, ret_ratio);
 }
 
 static void the_shortest_stay_is_the_last_to_come(void **state)
@@ -97,7 +97,7 @@ static void all_of_a_set_have_to_be_late(void **state)
 	stop(&f);
 }
 
-static void lateness_that_moves_small_lateness_and_few_calls_are_nobodys(void **state)
+static void latecomers_that_moves_small_lateness_and_few_calls_are_nobodys(void **state)
 {
 	struct fixture f;
 	double ratio;
@@ -147,7 +147,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_shortest_stay_is_the_last_to_come),
 		cmocka_unit_test(all_of_a_set_have_to_be_late),
-		cmocka_unit_test(lateness_that_moves_small_lateness_and_few_calls_are_nobodys),
+		cmocka_unit_test(latecomers_that_moves_small_lateness_and_few_calls_are_nobodys),
 		cmocka_unit_test(calls_in_which_not_all_wait_do_not_count),
 	};
 
