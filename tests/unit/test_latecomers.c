@@ -97,7 +97,7 @@ static void all_of_a_set_have_to_be_late(void **state)
 	stop(&f);
 }
 
-static void latecomers_that_moves_small_lateness_and_few_calls_are_nobodys(void **state)
+static void what_moves_is_small_or_rare_is_nobodys_lateness(void **state)
 {
 	struct fixture f;
 	double ratio;
@@ -147,7 +147,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_shortest_stay_is_the_last_to_come),
 		cmocka_unit_test(all_of_a_set_have_to_be_late),
-		cmocka_unit_test(latecomers_that_moves_small_lateness_and_few_calls_are_nobodys),
+		cmocka_unit_test(what_moves_is_small_or_rare_is_nobodys_lateness),
 		cmocka_unit_test(calls_in_which_not_all_wait_do_not_count),
 	};
 
