@@ -51,6 +51,9 @@ struct fact_arrival {
 	int32_t rank;
 	int64_t enter_ns, exit_ns; /* exit FACT_NONE while inside */
 	int64_t err_ns;            /* clock bound of both */
+	/* For the last of them, inside the call or as a gap before it (split.h); FACT_NONE
+	 * where it left before the last came, as it may when one rank sends to others. */
+	int64_t wait_ns, wait_err_ns;
 };
 
 struct fact_collective {
@@ -64,6 +67,8 @@ struct fact_collective {
 	int32_t last_rank; /* -1 when undecided */
 	bool decided;      /* the last arrival is disjoint from every other */
 	bool mismatch;     /* ranks disagree on op, dtype or bytes */
+	bool gap; /* it began everywhere at once: waits are gaps before it, last_rank and
+		   * skew go by who was ready when */
 	uint32_t n_expected, n_seen; /* expected 0 = membership unknown */
 	size_t first_arrival_index;  /* facts->arrivals[index .. index + n_seen) by rank */
 };

@@ -33,17 +33,20 @@ SELECT g.name AS comm_id, c.seq,
          WHEN 8 THEN 'int16' WHEN 9 THEN 'int32' WHEN 10 THEN 'int64' WHEN 11 THEN 'bool'
          WHEN 12 THEN 'object' ELSE 'unknown' END AS dtype,
        c.bytes, c.step, c.first_arrival_ns, c.last_arrival_ns, c.end_ns, c.skew_ns, c.skew_err_ns,
-       c.last_rank, c.decided, c.mismatch, c.n_expected, c.n_seen
+       c.last_rank, c.decided, c.mismatch, c.n_expected, c.n_seen, c.gap
 FROM raw_collective c JOIN raw_group g USING (group_id);
 
 DROP VIEW IF EXISTS collective_rank;
 CREATE VIEW collective_rank AS
-SELECT g.name AS comm_id, c.seq, c.step, a.value ->> 0 AS rank,
-       c.first_arrival_ns + (a.value ->> 1) AS arrival_ns, a.value ->> 3 AS arrival_err_ns,
-       a.value ->> 1 AS lateness_ns,
-       c.last_arrival_ns - c.first_arrival_ns - (a.value ->> 1) AS wait_ns,
-       (a.value ->> 2) - (a.value ->> 1) AS dur_ns
-FROM raw_collective c JOIN raw_group g USING (group_id), json_each(c.arrivals) a;
+SELECT comm_id, seq, step, rank, arrival_ns, arrival_err_ns, lateness_ns, wait_ns, wait_err_ns, dur_ns,
+       CASE WHEN gap THEN dur_ns ELSE max(0, dur_ns - wait_ns) END AS transfer_ns, wait_err_ns AS transfer_err_ns
+FROM (SELECT g.name AS comm_id, c.seq, c.step, c.gap, a.value ->> 0 AS rank,
+        c.first_arrival_ns + (a.value ->> 1) AS arrival_ns, a.value ->> 3 AS arrival_err_ns,
+        a.value ->> 1 AS lateness_ns, a.value ->> 4 AS wait_err_ns,
+        CASE WHEN json_array_length(a.value) > 5 THEN a.value ->> 5
+          ELSE c.last_arrival_ns - c.first_arrival_ns - (a.value ->> 1) END AS wait_ns,
+        (a.value ->> 2) - (a.value ->> 1) AS dur_ns
+      FROM raw_collective c JOIN raw_group g USING (group_id), json_each(c.arrivals) a);
 
 DROP VIEW IF EXISTS blame;
 CREATE VIEW blame AS

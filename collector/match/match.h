@@ -19,6 +19,7 @@
 
 struct arrival {
 	int64_t enter_ns, exit_ns; /* host time; FACT_NONE */
+	int64_t ready_ns; /* its thread or device had nothing left to do; FACT_NONE */
 	uint32_t proc;		   /* index */
 };
 
@@ -37,6 +38,7 @@ struct coll {
 	uint8_t op, dtype;
 	uint32_t step;
 	uint32_t n_entered, n_done, n_alloc; /* done: entered and left */
+	bool uneven; /* sizes differ where they honestly may */
 	uint64_t bytes, first_chunk;
 	int64_t first_now_ns, done_now_ns; /* core time */
 	struct arrival *arrivals;	   /* by member; NULL once closed */
@@ -57,6 +59,8 @@ struct group {
 	uint64_t told_below; /* everything below is final */
 	uint64_t next_seq;   /* largest seen + 1 */
 	bool started;
+	uint8_t n_common; /* calls in a row that began together (split.h) */
+	uint64_t common_seq; /* the newest of them */
 };
 
 struct match {
@@ -75,6 +79,8 @@ struct match {
 	union arrival_block *spare[16];
 	struct match_point *points; /* scratch */
 	size_t n_points;
+	struct host_gap *host_gaps; /* scratch, by host */
+	uint32_t n_host_gaps;
 	bool finishing;
 	/* Each collective once, when it is final, before it is told for the last time and
 	 * while its arrivals are there; may be NULL. 0 or negative errno. */
@@ -102,6 +108,7 @@ struct match_call {
 	uint64_t bytes;
 	uint32_t step;
 	int64_t at_ns; /* host */
+	int64_t ready_ns; /* host; of a begin, FACT_NONE = not known */
 	uint64_t chunk;
 };
 /* ret_seq: the whole number. 0, 1 when the call is too old to be known (counted),

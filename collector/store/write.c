@@ -420,11 +420,12 @@ static char *append_int(char *p, int64_t v)
 	return p;
 }
 
-/* [[rank,enter,exit,err],…]: a call a collective, so it is written by hand. */
+/* [[rank,enter,exit,err,wait_err],…], with the wait behind it where it is not the time until
+ * the last arrival, null where it is not known: a call a collective, so it is written by hand. */
 static const char *arrivals_json(struct store *s, const struct fact_collective *c,
 				 const struct fact_arrival *v)
 {
-	size_t n_max = 3 + (size_t)c->n_seen * (4 * 21 + 4);
+	size_t n_max = 3 + (size_t)c->n_seen * (6 * 21 + 6);
 	char *p;
 
 	if (s->n_text_alloc < n_max) {
@@ -453,6 +454,15 @@ static const char *arrivals_json(struct store *s, const struct fact_collective *
 		}
 		*p++ = ',';
 		p = append_int(p, v[i].err_ns);
+		*p++ = ',';
+		p = append_int(p, v[i].wait_err_ns);
+		if (v[i].wait_ns == FACT_NONE) {
+			memcpy(p, ",null", 5);
+			p += 5;
+		} else if (v[i].wait_ns != c->last_arrival_ns - v[i].enter_ns) {
+			*p++ = ',';
+			p = append_int(p, v[i].wait_ns);
+		}
 		*p++ = ']';
 	}
 	*p++ = ']';
@@ -487,6 +497,7 @@ static int write_collective(struct store *s, const struct fact_collective *v,
 	bind_int_unless(&b, v->n_expected, 0);
 	bind_int(&b, v->n_seen);
 	bind_text(&b, json);
+	bind_int(&b, v->gap);
 	return run(s, &b);
 }
 
