@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -595,6 +596,35 @@ static int write_clock_pair(struct store *s, const struct fact_pair *v)
 	return run(s, &b);
 }
 
+static int write_comm_class(struct store *s, const struct fact_comm_class *v)
+{
+	struct bind b = { s->put_comm_class, 0 };
+
+	bind_int(&b, v->group);
+	bind_int(&b, v->n_ranks);
+	bind_int(&b, v->n_hosts);
+	bind_int(&b, v->op);
+	bind_int(&b, v->dtype);
+	bind_int(&b, v->size);
+	bind_int(&b, v->n_groups);
+	bind_u64(&b, v->n);
+	bind_real(&b, v->bytes);
+	bind_real(&b, v->sum_ns);
+	bind_int(&b, v->min_ns);
+	bind_int(&b, v->p50_ns);
+	bind_int(&b, v->p95_ns);
+	bind_int(&b, v->p99_ns);
+	bind_int(&b, v->max_ns);
+	bind_int(&b, v->err_ns);
+	bind_real(&b, v->wait_ns);
+	bind_real(&b, v->inside_ns);
+	bind_u64(&b, v->n_copies);
+	bind_u64(&b, v->copy_bytes);
+	bind_u64(&b, v->n_layouts);
+	bind_real(&b, v->peak_gbs > 0 ? v->peak_gbs : (double)NAN);
+	return run(s, &b);
+}
+
 static int write_clock(struct store *s, const struct fact_clock *v)
 {
 	struct bind b = { s->put_clock, 0 };
@@ -680,6 +710,7 @@ int store_write_rows(struct store *s, struct store_job *j)
 	EACH(f->clocks, write_clock)
 	EACH(f->contradictions, write_contradiction)
 	EACH(f->pairs, write_clock_pair)
+	EACH(f->comm_classes, write_comm_class)
 	EACH(f->steps, write_step)
 	EACH(f->rank_steps, write_rank_step)
 	EACH(f->buckets, write_bucket)

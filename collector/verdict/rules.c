@@ -19,20 +19,24 @@ void rules_fini(struct rules *r)
 	ledger_fini(&r->ledger);
 	side_fini(&r->side);
 	gauges_fini(&r->gauges);
+	rates_fini(&r->rates);
+	losses_fini(&r->losses);
+	paths_fini(&r->paths);
+	contrasts_fini(&r->contrasts);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
 {
-	return ledger_event(&r->ledger, p, ev, restart_count);
+	int e = ledger_event(&r->ledger, p, ev, restart_count);
+
+	if (e == 0)
+		e = rates_event(&r->rates, r->ledger.roster, &r->ledger.messages, p, ev);
+	return e;
 }
 
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c)
 {
-	(void)r;
-	(void)m;
-	(void)group;
-	(void)c;
-	return 0;
+	return rates_call(&r->rates, m, group, c);
 }
 
 int rules_step(struct rules *r, const struct fact_step *step, const struct fact_rank_step *v,
@@ -59,14 +63,30 @@ static void follow_life(struct rules *r)
 		}
 }
 
+/* What the rules on links and cards go by. */
+static int rates_look(struct rules *r)
+{
+	int e = paths_look(&r->paths, &r->side, r->ledger.roster);
+
+	if (e == 0)
+		e = contrasts_look(&r->contrasts, &r->rates, r->life);
+	if (e == 0)
+		e = rates_tell(&r->rates, r->now_ns, r->finishing,
+			       &(struct rates_peaks){ paths_inside_gbs(&r->paths),
+						      paths_between_gbs(&r->paths) }, r->facts);
+	return e;
+}
+
 int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finishing,
 	       struct facts *facts)
 {
 	static int (*const looks[])(struct rules *) = {
 		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
 		dataplane_look, missing_look,  data_dependent_look, mismatch_look,
-		p2p_order_look, absent_look,
+		p2p_order_look, lossy_class_look, absent_look,
+		retransmits_look, shared_nic_look, ring_nic_look, host_p2p_path_look, jitter_look, link_look,
 	};
+	int e;
 
 	if (r->looked_ns == INT64_MIN)
 		r->base_ns = now_ns;
@@ -79,13 +99,10 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 	r->finishing = finishing;
 	r->world_size = world_size;
 	follow_life(r);
-	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
-		int e = looks[i](r);
-
-		if (e < 0)
-			return e;
-	}
-	return 0;
+	e = rates_look(r);
+	for (size_t i = 0; e >= 0 && i < sizeof looks / sizeof *looks; i++)
+		e = looks[i](r);
+	return e < 0 ? e : 0;
 }
 
 void finding_rank(struct finding *f, int32_t rank)

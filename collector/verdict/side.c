@@ -22,6 +22,14 @@ static const char *const categories[SIDE_N_KINDS] = {
 	[SIDE_ZERO_PARAM] = "zero.param",
 	[SIDE_PROC_STATE] = "proc.state",
 	[SIDE_LOG] = "log.line",
+	[SIDE_GPU_NIC] = "topo.gpu_nic",
+	[SIDE_LINK] = "topo.link",
+	[SIDE_PCI] = "host.pci",
+	[SIDE_GRAPH] = "nccl.graph",
+	[SIDE_NET] = "nccl.net",
+	[SIDE_PORT] = "ib.port",
+	[SIDE_QP] = "ib.qp",
+	[SIDE_WC_ERROR] = "ib.wc_error",
 };
 
 void side_fini(struct side *s)

@@ -1,0 +1,103 @@
+/* host_p2p_path.c - slow.host_p2p_path: inside one host, GPUs reach each other by a detour.
+ *
+ * What it says: the host, what its PCI bridges are set to, and how much slower
+ * every group inside it is than the same groups inside other hosts.
+ *
+ * How it decides: of groups that lie inside one host each, the slow ones are all of
+ * those of some hosts, and a host.pci record of these says that peer traffic is
+ * redirected (access control on, addresses translated), while no host of the fast
+ * ones says so. Certain where the fast ones' records say the opposite and each
+ * group has ten calls.
+ *
+ * Neighbours: slow.link (one pair inside the host, or no such record),
+ * slow.fixed_rank (the host's ranks come later to what they share with others,
+ * because of this), slow.shared_nic (between hosts).
+ */
+#include "members.h"
+#include "words.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_HOSTS 8
+
+static uint32_t host_of(const struct rules *r, const struct rates_cell *c)
+{
+	return members_host(r, c, 0);
+}
+
+/* Hosts of the slow; 0 when the records or the fast ones do not fit. */
+static uint32_t find_hosts(const struct rules *r, const struct contrast *c, uint32_t *hosts, bool *ret_all_said)
+{
+	uint32_t n = 0;
+
+	*ret_all_said = true;
+	for (uint32_t i = c->n - c->n_slow; i < c->n; i++) {
+		uint32_t host = host_of(r, c->v[i].cell), k = 0;
+
+		if (host >= r->paths.n_hosts || !r->paths.hosts[host].detour)
+			return 0;
+		while (k < n && hosts[k] != host)
+			k++;
+		if (k == n && n < MAX_HOSTS)
+			hosts[n++] = host;
+	}
+	for (uint32_t i = 0; i < c->n - c->n_slow; i++) {
+		uint32_t host = host_of(r, c->v[i].cell);
+
+		if (host >= r->paths.n_hosts || r->paths.hosts[host].detour)
+			return 0;
+		*ret_all_said &= r->paths.hosts[host].said;
+	}
+	return n;
+}
+
+static int look(struct rules *r, const struct contrast *c)
+{
+	char sentence[900], detail[200], words[120], names[300] = "";
+	uint32_t hosts[MAX_HOSTS], n;
+	const struct path_host *pci;
+	struct finding f;
+	bool all_said;
+	size_t at = 0;
+
+	if (c->n_slow == 0 || c->v[0].cell->n_hosts != 1)
+		return 0;
+	n = find_hosts(r, c, hosts, &all_said);
+	if (n == 0)
+		return 0;
+	pci = &r->paths.hosts[hosts[0]];
+	for (uint32_t i = 0; i < n && at + 1 < sizeof names; i++)
+		at += (size_t)snprintf(names + at, sizeof names - at, "%s%.60s", i ? ", " : "",
+				       members_host_name(r, hosts[i]));
+	contrast_finding(c, &f);
+	contrast_words(c, words, sizeof words);
+	snprintf(detail, sizeof detail, "peer traffic through the root complex: acs %.20s, iommu %.20s",
+		 pci->acs ? pci->acs : "?", pci->iommu ? pci->iommu : "?");
+	snprintf(sentence, sizeof sentence,
+		 "Inside host %s GPUs reach each other by a detour through the root complex (access control %.20s, "
+		 "IOMMU %.20s): transfers take %s inside other hosts. Switch ACS off on its PCI bridges and the IOMMU "
+		 "to pass-through, as on the others.", names, pci->acs ? pci->acs : "unknown",
+		 pci->iommu ? pci->iommu : "unknown", words);
+	f.class_name = "slow.host_p2p_path";
+	f.host = members_host_name(r, hosts[0]);
+	f.detail = detail;
+	f.sentence = sentence;
+	if (!all_said)
+		f.confidence = CONFIDENCE_LIKELY;
+	f.evidence_json = "[{\"view\":\"record\",\"category\":\"host.pci\"},{\"view\":\"comm_class_group\"}]";
+	f.rules_out_json = "[\"slow.fixed_rank: only what follows the last arrival is compared\","
+			   "\"slow.link: every group inside the host is slow\","
+			   "\"slow.shared_nic: no traffic between hosts is in it\"]";
+	return rules_tell(r, &f) < 0 ? -ENOMEM : 1;
+}
+
+int host_p2p_path_look(struct rules *r)
+{
+	int e = 0;
+
+	for (size_t i = 0; i < r->contrasts.n && e == 0; i++)
+		e = look(r, &r->contrasts.v[i]);
+	return e < 0 ? e : 0;
+}
