@@ -45,7 +45,9 @@ static void put_cost(FILE *f, const json_t *v)
 	char margin[32], error[32];
 
 	fprintf(f, "    ");
-	if (json_is_number(cost)) /* else it is not about steps */
+	if (json_is_number(cost) && !json_is_integer(json_object_get(v, "first_step")))
+		fprintf(f, "costs %.1f %% of the time; ", 100 * json_number_value(cost));
+	else if (json_is_number(cost)) /* else it is not about steps */
 		fprintf(f, "steps %" PRId64 " to %" PRId64 ", costs %.1f %% of step time; ",
 			count(v, "first_step"), count(v, "last_step"), 100 * json_number_value(cost));
 	fprintf(f, "margin %s ± %s (%s)\n", term_ns(rows_ns(v, "margin_ns"), margin, sizeof margin),
@@ -330,7 +332,7 @@ static void put_class(struct libscols_table *t, const json_t *c)
 	table_cell(line, 0, buf);
 	table_cell(line, 1, rows_text(c, "dtype"));
 	cell_size(line, 2, count(c, "size_class"));
-	snprintf(buf, sizeof buf, "%" PRId64 " × %" PRId64 " on %" PRId64, count(c, "n_groups"), count(c, "n_ranks"),
+	snprintf(buf, sizeof buf, "%" PRId64 " x %" PRId64 " on %" PRId64, count(c, "n_groups"), count(c, "n_ranks"),
 		 count(c, "n_hosts"));
 	table_cell(line, 3, buf);
 	snprintf(buf, sizeof buf, "%" PRId64, count(c, "n"));
@@ -348,7 +350,7 @@ static void put_class(struct libscols_table *t, const json_t *c)
 
 static void put_classes(FILE *f, const json_t *classes)
 {
-	static const char *const names[] = {"OPERATION", "TYPE", "FROM", "GROUPS × RANKS ON HOSTS", "CALLS", "MEAN",
+	static const char *const names[] = {"OPERATION", "TYPE", "FROM", "GROUPS x RANKS ON HOSTS", "CALLS", "MEAN",
 					    "P50", "P95", "P99", "GB/S", "OF PEAK", "WAIT"};
 	struct libscols_table *t;
 	size_t n = json_array_size(classes);

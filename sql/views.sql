@@ -56,7 +56,7 @@ SELECT comm_id, n_groups, n_ranks, n_hosts, op, dtype, size_class_bytes, n, mean
        p50_ns, p95_ns, p99_ns, max_ns, quantile_err_ratio, dur_err_ns, algbw_gbs,
        algbw_gbs * factor AS busbw_gbs, peak_gbs, algbw_gbs * factor / peak_gbs AS peak_ratio, wait_ratio,
        n_copies, copy_bytes, n_layouts
-FROM (SELECT g.name AS comm_id, c.n_groups, c.n_ranks, c.n_hosts,
+FROM (SELECT g.name AS comm_id, CASE WHEN c.group_id < 0 THEN c.n_groups ELSE 1 END AS n_groups, c.n_ranks, c.n_hosts,
         CASE c.op WHEN 1 THEN 'all_reduce' WHEN 2 THEN 'all_gather' WHEN 3 THEN 'reduce_scatter'
          WHEN 4 THEN 'broadcast' WHEN 5 THEN 'reduce' WHEN 6 THEN 'gather' WHEN 7 THEN 'scatter'
          WHEN 8 THEN 'all_to_all' WHEN 9 THEN 'barrier' WHEN 10 THEN 'send' WHEN 11 THEN 'recv'

@@ -62,6 +62,12 @@ static double link_gbs(const struct path_link *l)
 	return l->width * l->speed;
 }
 
+static void take_nic(struct path_proc *p, const struct side_record *v)
+{
+	p->nic = side_text(v, "nic");
+	p->dist = side_text(v, "dist");
+}
+
 static int take_link(struct paths *p, const struct side_record *v)
 {
 	struct path_link *l, key = { .proc = v->proc, .kind = side_text(v, "kind"),
@@ -69,17 +75,19 @@ static int take_link(struct paths *p, const struct side_record *v)
 				     .speed = number(v, "speed") };
 
 	key.gbs = link_gbs(&key);
-	for (size_t i = 0; i < p->n_links; i++) {
-		l = &p->links[i];
-		if (l->proc == key.proc && l->peer == key.peer && l->kind && key.kind &&
-		    strcmp(l->kind, key.kind) == 0) {
+	for (uint32_t i = p->procs[v->proc].links; i; i = l->next) {
+		l = &p->links[i - 1];
+		if (l->peer == key.peer && l->kind && key.kind && strcmp(l->kind, key.kind) == 0) {
+			key.next = l->next;
 			*l = key; /* the newest word */
 			return 0;
 		}
 	}
 	if (!facts_reserve((void **)&p->links, &p->n_links, &p->n_links_alloc, sizeof *l))
 		return -ENOMEM;
+	key.next = p->procs[v->proc].links;
 	p->links[p->n_links - 1] = key;
+	p->procs[v->proc].links = (uint32_t)p->n_links;
 	return 0;
 }
 
@@ -148,7 +156,7 @@ int paths_look(struct paths *p, const struct side *s, const struct roster *r)
 		const struct side_record *v = &s->v[i];
 
 		if (v->kind == SIDE_GPU_NIC)
-			p->procs[v->proc] = (struct path_proc){ side_text(v, "nic"), side_text(v, "dist") };
+			take_nic(&p->procs[v->proc], v);
 		else if (v->kind == SIDE_PCI)
 			take_pci(p, r, v);
 		else if (v->kind == SIDE_LINK)

@@ -13,6 +13,7 @@ struct path_link { /* topo.link: one end's word */
 	const char *kind;
 	int64_t peer; /* -1 = none, or not a number */
 	double width, speed, gbs; /* bytes a ns of it; 0 = not known */
+	uint32_t next; /* of the same process; index + 1 */
 };
 
 struct path_port { /* ib.port */
@@ -23,6 +24,7 @@ struct path_port { /* ib.port */
 
 struct path_proc {
 	const char *nic, *dist; /* topo.gpu_nic */
+	uint32_t links; /* index + 1 */
 };
 
 struct path_host { /* host.pci */
