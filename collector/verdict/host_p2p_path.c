@@ -97,6 +97,8 @@ int host_p2p_path_look(struct rules *r)
 {
 	int e = 0;
 
+	if (path_told(r, "slow.host_p2p_path"))
+		return 0;
 	for (size_t i = 0; i < r->contrasts.n && e == 0; i++)
 		e = look(r, &r->contrasts.v[i]);
 	return e < 0 ? e : 0;

@@ -66,6 +66,22 @@ const char *members_host_name(const struct rules *r, uint32_t host)
 	return name && *name ? name : "?";
 }
 
+bool cells_overlap(const struct rates_sample *s, const struct rates_cell *other)
+{
+	uint32_t n = other->n < RATES_KEEP ? (uint32_t)other->n : RATES_KEEP;
+	int64_t both_ns = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct rates_sample *o = rates_recent(other, i);
+		int64_t lo = s->begin_ns > o->begin_ns ? s->begin_ns : o->begin_ns;
+		int64_t s_end = s->begin_ns + s->transfer_ns, o_end = o->begin_ns + o->transfer_ns;
+		int64_t hi = s_end < o_end ? s_end : o_end;
+
+		both_ns += hi > lo ? hi - lo : 0;
+	}
+	return both_ns * 4 > s->transfer_ns;
+}
+
 bool members_explained(const struct rules *r, const struct rates_cell *c)
 {
 	for (uint32_t i = 0; i < members_n(r, c); i++)
@@ -74,28 +90,41 @@ bool members_explained(const struct rules *r, const struct rates_cell *c)
 	return false;
 }
 
+bool path_told(const struct rules *r, const char *except)
+{
+	static const char *const classes[] = { "net.", "slow.shared_nic", "slow.ring_nic_collision",
+					       "slow.host_p2p_path", "slow.link" };
+
+	for (uint32_t i = 0; i < r->n_slow; i++)
+		for (size_t k = 0; k < sizeof classes / sizeof *classes; k++)
+			if (strncmp(r->slow[i].class_name, classes[k], strlen(classes[k])) == 0 &&
+			    strcmp(r->slow[i].class_name, except) != 0)
+				return true;
+	return false;
+}
+
+uint32_t members_since(const struct rates_cell *c, double limit_ns)
+{
+	uint32_t n = c->n < RATES_KEEP ? (uint32_t)c->n : RATES_KEEP, k = 0;
+
+	while (k < n && (double)rates_recent(c, k)->transfer_ns >= limit_ns)
+		k++;
+	if (k == n && c->n <= RATES_EARLY + RATES_KEEP && (double)c->early[0].transfer_ns >= limit_ns)
+		return c->early[0].step;
+	return rates_recent(c, k > 0 ? k - 1 : 0)->step;
+}
+
 void contrast_finding(const struct contrast *c, struct finding *ret)
 {
 	const struct contrast_cell *slow = &c->v[c->n - 1];
-	double limit = (slow->lo + c->v[c->n - c->n_slow - 1].hi) / 2;
-	uint32_t n = slow->cell->n < RATES_KEEP ? (uint32_t)slow->cell->n : RATES_KEEP, first = n - 1;
 
-	/* Since when: behind the newest call that was as fast as the others'. */
-	for (uint32_t k = 0; k < n; k++)
-		if ((double)rates_recent(slow->cell, k)->transfer_ns < limit) {
-			first = k > 0 ? k - 1 : 0;
-			break;
-		}
 	*ret = (struct finding){ .severity = SEVERITY_SLOW,
 				 .confidence = c->firm ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY,
 				 .onset_ns = FACT_NONE, .cost_ratio = contrast_cost(c, slow),
 				 .margin_ns = c->margin_ns, .error_ns = c->error_ns,
 				 .error_kind = ERROR_KIND_NONE,
-				 .step = rates_recent(slow->cell, first)->step,
+				 .step = members_since(slow->cell, (slow->lo + c->v[c->n - c->n_slow - 1].hi) / 2),
 				 .last_step = rates_recent(slow->cell, 0)->step };
-	if (slow->cell->n <= RATES_EARLY + RATES_KEEP && first == n - 1 &&
-	    (double)slow->cell->early[0].transfer_ns >= limit)
-		ret->step = slow->cell->early[0].step;
 }
 
 void contrast_words(const struct contrast *c, char *out, size_t n_out)

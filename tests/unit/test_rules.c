@@ -203,11 +203,18 @@ static int record(struct fixture *f, uint32_t process, const char *category, con
 static void records_of_strangers_are_limited(void **state)
 {
 	static const char *const bad[] = { "", "{", "[]", "7", "null", "{\"endpoint\":{}}", "{\"seq\":1e99}",
-					   "{\"seq\":\"x\",\"id\":[]}", "\xff\xfe", "{\"a\":1,\"a\":2}" };
+					   "{\"seq\":\"x\",\"id\":[]}", "\xff\xfe", "{\"a\":1,\"a\":2}",
+					 "{\"count\":1e300,\"peer\":[],\"bytes\":-1}",
+					 "{\"node\":{},\"ring_nic\":[[],{},[null]],\"nics\":-7}",
+					 "{\"width\":\"x\",\"speed\":-1,\"kind\":4,\"peer\":1e18}",
+					 "{\"nic\":\"\",\"host\":\"nobody\",\"dev\":1,\"acs\":[],\"iommu\":2}" };
 	static const char *const kinds[] = { "init.rendezvous", "init.resolve", "init.store_join",
 					     "init.backend", "net.connect", "nccl.bootstrap_if",
 					     "loader.end_of_data", "loop.branch", "zero.param",
-					     "proc.state", "log.line", "nobody.asks" };
+					     "proc.state", "log.line", "topo.gpu_nic", "topo.link",
+					     "host.pci", "nccl.graph", "nccl.net", "ib.port", "ib.qp",
+					     "ib.wc_error", "net.retransmits", "net.drops",
+					     "net.pause_frames", "memcpy.bulk", "nobody.asks" };
 	struct fixture f;
 	char *huge = malloc(1 << 20);
 
