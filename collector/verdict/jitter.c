@@ -8,8 +8,8 @@
  * last ones are (more is slow.link). The path is the narrowest that all cells with a
  * tail use and no cell without one: two hosts, one host's way out, the ways
  * between hosts altogether, or the ranks of one group. The chance that so many tail
- * calls fall there if all calls were alike is at most 1 in 100 (likely), 1 in 10,000
- * (certain). Only what the device ran counts: a host that calls and notices has
+ * calls fall there if all calls were alike is at most 1 in 10,000; in a job of a few calls,
+ * which is looked at once, 1 in 50 will do and it is only likely. Only what the device ran counts: a host that calls and notices has
  * pauses of its own. A tail in which others transfer over the same hosts at that very
  * time is contention, and not told.
  *
@@ -23,8 +23,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIKELY_CHANCE 1e-2
+#define SHORT_CHANCE 2e-2
 #define CERTAIN_CHANCE 1e-4
+
+static bool is_rare(const struct onpath_tail *t)
+{
+	return t->chance <= (t->cell->cell->n <= RATES_KEEP ? SHORT_CHANCE : CERTAIN_CHANCE);
+}
 
 static const struct contrast_cell *first_tail(const struct rules *r)
 {
@@ -138,7 +143,7 @@ int jitter_look(struct rules *r)
 		return 0;
 	if (find_path(r, v->cell, &path, &tail)) {
 		onpath_words(r, &path, link, sizeof link);
-		return tail.chance <= LIKELY_CHANCE ? tell(r, link, &path, &tail) : 0;
+		return is_rare(&tail) ? tell(r, link, &path, &tail) : 0;
 	}
 	/* No way that it shares with others: its own members. */
 	tail = (struct onpath_tail){ .cell = v, .n_tail = v->n_tail, .n_with = v->n_all };
@@ -154,5 +159,5 @@ int jitter_look(struct rules *r)
 	}
 	tail.chance = tail_chance(&tail);
 	members_words(r, v->cell, link, sizeof link);
-	return tail.n_without > 0 && tail.chance <= LIKELY_CHANCE ? tell(r, link, NULL, &tail) : 0;
+	return tail.n_without > 0 && is_rare(&tail) ? tell(r, link, NULL, &tail) : 0;
 }

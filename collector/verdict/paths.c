@@ -109,6 +109,13 @@ static int take_port(struct paths *p, const struct roster *r, const struct side_
 	return 0;
 }
 
+static const char *setting(const struct side_record *v, const char *field)
+{
+	int64_t n = side_number(v, field, -1);
+
+	return side_text(v, field) ? side_text(v, field) : n > 0 ? "on" : n == 0 ? "off" : NULL;
+}
+
 static void take_pci(struct paths *p, const struct roster *r, const struct side_record *v)
 {
 	static const char *const acs[] = { "on", "enabled", "yes", "true" };
@@ -116,8 +123,8 @@ static void take_pci(struct paths *p, const struct roster *r, const struct side_
 	struct path_host *h = &p->hosts[host_of(r, v)];
 
 	h->said = true;
-	h->acs = side_text(v, "acs");
-	h->iommu = side_text(v, "iommu");
+	h->acs = setting(v, "acs");
+	h->iommu = setting(v, "iommu");
 	h->detour = is_on(v, "acs", acs, sizeof acs / sizeof *acs) ||
 		    is_on(v, "iommu", iommu, sizeof iommu / sizeof *iommu);
 }
