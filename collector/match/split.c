@@ -61,10 +61,10 @@ static bool began_together(const struct fact_collective *f)
 	return f->skew_err_ns != CLOCK_UNBOUNDED && f->skew_ns <= f->skew_err_ns + COMMON_NS;
 }
 
-static struct instant ready(const struct match *m, const struct arrival *a)
+static struct instant instant_of(const struct match *m, const struct arrival *a, int64_t host_ns)
 {
-	return (struct instant){ a->proc, a->ready_ns,
-				 roster_place(m->roster, &m->roster->procs[a->proc], a->ready_ns) };
+	return (struct instant){ a->proc, host_ns,
+				 roster_place(m->roster, &m->roster->procs[a->proc], host_ns) };
 }
 
 /* The last to be ready, when everybody's readiness is known and it is later than the
@@ -81,7 +81,7 @@ static bool last_ready(const struct match *m, const struct coll *c, size_t n, st
 		if (c->arrivals[p.member].ready_ns == FACT_NONE ||
 		    c->arrivals[p.member].ready_ns > c->arrivals[p.member].enter_ns)
 			return false;
-		p.is = ready(m, &c->arrivals[p.member]);
+		p.is = instant_of(m, &c->arrivals[p.member], c->arrivals[p.member].ready_ns);
 		if (first.member == UINT32_MAX || p.is.at.at.ns < first.is.at.at.ns)
 			first = p;
 		if (ret->member == UINT32_MAX || p.is.at.at.ns > ret->is.at.at.ns)
@@ -93,79 +93,71 @@ static bool last_ready(const struct match *m, const struct coll *c, size_t n, st
 	return ret_skew->err_ns != CLOCK_UNBOUNDED && ret_skew->ns > ret_skew->err_ns + COMMON_NS;
 }
 
-/* Waits as gaps. Who was last is named only if nobody else may have been. */
-static int split_gaps(struct match *m, const struct group *g, const struct coll *c,
-		      const struct match_point *last, struct gap skew, struct fact_collective *f,
-		      struct fact_arrival *fa)
+/* How far apart each is from the last, in the order of the arrivals. by_ready: of being
+ * ready, not of entering. ret_beyond_ns: by so much someone else may in truth be later. */
+static int measure(struct match *m, const struct group *g, const struct coll *c, const struct match_point *last,
+		   bool by_ready, struct fact_arrival *fa, int64_t *ret_beyond_ns)
 {
-	f->gap = true;
-	f->skew_ns = skew.ns;
-	f->skew_err_ns = skew.err_ns;
-	f->decided = c->last.all_here;
+	*ret_beyond_ns = 0;
 	for (uint32_t i = 0; i < g->n_members; i++) {
-		uint32_t member = g->order[i];
+		const struct arrival *a = &c->arrivals[g->order[i]];
 		struct instant is;
 		struct gap gap;
 		int r;
 
-		if (member >= c->n_alloc || c->arrivals[member].enter_ns == FACT_NONE)
+		if (g->order[i] >= c->n_alloc || a->enter_ns == FACT_NONE)
 			continue;
-		is = ready(m, &c->arrivals[member]);
+		is = instant_of(m, a, by_ready ? a->ready_ns : a->enter_ns);
 		r = until(m, &last->is, &is, &gap);
 		if (r < 0)
 			return r;
-		fa->wait_ns = gap.ns > 0 ? gap.ns : 0;
+		fa->wait_ns = gap.ns;
 		fa->wait_err_ns = gap.err_ns;
 		fa++;
-		if (member != last->member &&
-		    (gap.err_ns == CLOCK_UNBOUNDED || gap.ns <= gap.err_ns))
-			f->decided = false;
+		if (g->order[i] == last->member)
+			continue;
+		if (gap.err_ns == CLOCK_UNBOUNDED)
+			*ret_beyond_ns = CLOCK_UNBOUNDED;
+		else if (*ret_beyond_ns != CLOCK_UNBOUNDED && gap.err_ns - gap.ns > *ret_beyond_ns)
+			*ret_beyond_ns = gap.err_ns - gap.ns;
 	}
-	f->last_rank = f->decided ? g->ranks[last->member] : -1;
 	return 0;
 }
 
 /* Nobody waits longer than it is inside. */
-static void put_wait(const struct coll *c, const struct arrival *a, struct gap gap, struct fact_arrival *ret)
+static void put_wait(const struct coll *c, int64_t inside_ns, struct fact_arrival *ret)
 {
-	int64_t inside_ns = a->exit_ns > a->enter_ns ? a->exit_ns - a->enter_ns : 0;
+	int64_t gap_ns = ret->wait_ns;
 
-	ret->wait_ns = gap.ns > 0 ? gap.ns : 0;
-	ret->wait_err_ns = gap.err_ns;
-	if (a->exit_ns == FACT_NONE || ret->wait_ns <= inside_ns)
-		return;
-	ret->wait_ns = inside_ns;
-	if (is_rooted(c->op) && gap.err_ns != CLOCK_UNBOUNDED && inside_ns < gap.ns - gap.err_ns)
+	ret->wait_ns = gap_ns < 0 ? 0 : gap_ns < inside_ns ? gap_ns : inside_ns;
+	if (is_rooted(c->op) && ret->wait_err_ns != CLOCK_UNBOUNDED && inside_ns < gap_ns - ret->wait_err_ns)
 		ret->wait_ns = FACT_NONE;
 }
 
-static int split_inside(struct match *m, const struct group *g, const struct coll *c,
-			const struct match_point *last, struct fact_arrival *fa)
+static void put_waits(const struct group *g, const struct coll *c, bool gaps, int64_t beyond_ns,
+		      struct fact_arrival *fa)
 {
 	for (uint32_t i = 0; i < g->n_members; i++) {
-		uint32_t member = g->order[i];
-		const struct arrival *a = &c->arrivals[member];
-		struct instant is;
-		struct gap gap;
-		int r;
+		const struct arrival *a = &c->arrivals[g->order[i]];
 
-		if (member >= c->n_alloc || a->enter_ns == FACT_NONE)
+		if (g->order[i] >= c->n_alloc || a->enter_ns == FACT_NONE)
 			continue;
-		is = (struct instant){ a->proc, a->enter_ns,
-				       roster_place(m->roster, &m->roster->procs[a->proc], a->enter_ns) };
-		r = until(m, &last->is, &is, &gap);
-		if (r < 0)
-			return r;
-		put_wait(c, a, gap, fa++);
+		if (beyond_ns == CLOCK_UNBOUNDED || fa->wait_err_ns == CLOCK_UNBOUNDED)
+			fa->wait_err_ns = CLOCK_UNBOUNDED;
+		else
+			fa->wait_err_ns += beyond_ns;
+		put_wait(c, gaps || a->exit_ns == FACT_NONE ? INT64_MAX
+			    : a->exit_ns > a->enter_ns	    ? a->exit_ns - a->enter_ns : 0, fa++);
 	}
-	return 0;
 }
 
 int split_call(struct match *m, struct group *g, const struct coll *c, const struct match_point *last,
 	       size_t n_points, struct fact_collective *f, struct fact_arrival *arrivals)
 {
 	struct match_point late;
-	struct gap skew;
+	struct gap skew = { 0 };
+	int64_t beyond_ns;
+	int r;
 
 	if (!c->last.all_here || n_points < 2 || !began_together(f)) {
 		g->n_common = 0;
@@ -173,8 +165,17 @@ int split_call(struct match *m, struct group *g, const struct coll *c, const str
 		if (g->n_common < COMMON_CALLS && (g->n_common == 0 || c->seq > g->common_seq))
 			g->n_common++;
 		g->common_seq = c->seq;
-		if (g->n_common == COMMON_CALLS && last_ready(m, c, n_points, &late, &skew))
-			return split_gaps(m, g, c, &late, skew, f, arrivals);
+		f->gap = g->n_common == COMMON_CALLS && last_ready(m, c, n_points, &late, &skew);
 	}
-	return split_inside(m, g, c, last, arrivals);
+	r = measure(m, g, c, f->gap ? &late : last, f->gap, arrivals, &beyond_ns);
+	if (r < 0)
+		return r;
+	put_waits(g, c, f->gap, beyond_ns, arrivals);
+	if (f->gap) {
+		f->skew_ns = skew.ns;
+		f->skew_err_ns = skew.err_ns;
+		f->decided = beyond_ns == 0; /* nobody else may have been last */
+		f->last_rank = f->decided ? g->ranks[late.member] : -1;
+	}
+	return 0;
 }

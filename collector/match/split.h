@@ -3,7 +3,7 @@
  *
  * The rank with the longest collective is the victim: it came first and waits. On
  * one host its own clock parts the two; between hosts the bound of match_between()
- * is the error.
+ * is the error, and by how much someone else may have been the last.
  *
  * Some traces have the waits elsewhere: their collectives begin on all ranks at
  * once and what a rank waits is the gap between its last work and that begin. A
