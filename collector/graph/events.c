@@ -228,7 +228,7 @@ static int on_coll(struct steps *s, struct proc *p, struct ring *ring, const str
 			seq = match_seq(s->match, call.group, call.seq_low);
 	}
 	if (!begin)
-		ring->end_ns = call.at_ns;
+		ring->end_ns = 0; /* leaving a collective is nobody's work */
 	if (step == EVENT_STEP_UNKNOWN)
 		return 0;
 	r = open_both(s, step, p, chunk, &st, &rs);

@@ -19,7 +19,7 @@
 
 struct arrival {
 	int64_t enter_ns, exit_ns; /* host time; FACT_NONE */
-	int64_t ready_ns; /* its thread or device had nothing left to do; FACT_NONE */
+	int64_t ready_ns; /* its work before ended on this thread or stream; FACT_NONE */
 	uint32_t proc;		   /* index */
 };
 

@@ -55,7 +55,8 @@ int losses_note(struct losses *l, const struct roster *r, uint32_t proc, int64_t
 		enum loss_kind kind, const void *fields)
 {
 	const json_t *count = json_object_get(fields, "count");
-	struct loss key = { .kind = kind, .host = host_of(r, proc, fields), .proc = proc }, *v = NULL;
+	struct loss key = { .kind = kind, .host = host_of(r, proc, fields), .proc = proc,
+			    .of_host = json_object_get(fields, "host") != NULL }, *v = NULL;
 	int64_t n;
 
 	if (!json_is_number(count) || json_number_value(count) < 0 || json_number_value(count) > 1e15)

@@ -16,7 +16,7 @@ struct loss {
 	char of[40];	/* of retransmits the peer, of drops the class, of pauses the card; "" = not said */
 	uint32_t n, n_positive;
 	int64_t first, last, sum;
-	bool fell;
+	bool fell, of_host; /* of_host: the record named a host, so it is no single rank's */
 	int64_t first_at_ns, last_at_ns; /* host */
 };
 

@@ -119,7 +119,7 @@ void contrast_finding(const struct contrast *c, struct finding *ret)
 	const struct contrast_cell *slow = &c->v[c->n - 1];
 
 	*ret = (struct finding){ .severity = SEVERITY_SLOW,
-				 .confidence = c->firm ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY,
+				 .confidence = c->firm && slow->cell->device ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY,
 				 .onset_ns = FACT_NONE, .cost_ratio = contrast_cost(c, slow),
 				 .margin_ns = c->margin_ns, .error_ns = c->error_ns,
 				 .error_kind = ERROR_KIND_NONE,

@@ -54,7 +54,7 @@ static struct onpath path_of(const struct rules *r, const struct loss *l, bool o
 
 	return (struct onpath){ !pair || l->host < peer ? l->host : peer,
 				!pair ? UINT32_MAX : l->host < peer ? peer : l->host,
-				one_host ? r->ledger.roster->procs[l->proc].rank : -1 };
+				one_host && !l->of_host ? r->ledger.roster->procs[l->proc].rank : -1 };
 }
 
 struct lost {
