@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define MAX_WAYS (1u << 14)
+#define FUSED_NS 2000 /* messages that begin within this are one launch */
 
 /* ---- one transfer more ---- */
 
@@ -211,6 +212,26 @@ static struct rates_way *way_of(struct rates *r, uint32_t i)
 	return &r->ways[i];
 }
 
+/* One launch may send to one peer and receive from another: it ends with the slower of
+ * them, so that neither's time can be told. Both are left out. */
+static void note_begin(struct rates *r, struct rates_proc *p, uint32_t way, uint64_t number, int32_t peer,
+		       int64_t begin_ns)
+{
+	uint32_t k = number % RATES_OPEN, last = p->message.number % RATES_OPEN;
+	struct rates_way *other = &r->ways[p->message.way];
+
+	if (p->message.peer != peer && p->message.begin_ns > begin_ns - FUSED_NS &&
+	    p->message.begin_ns < begin_ns + FUSED_NS) {
+		r->ways[way].open[k].fused = true;
+		if (other->open[last].number == p->message.number)
+			other->open[last].fused = true;
+	}
+	p->message.begin_ns = begin_ns;
+	p->message.peer = peer;
+	p->message.way = way;
+	p->message.number = number;
+}
+
 static int put_message(struct rates *r, const struct roster *roster, const struct direction *d,
 		       struct rates_way *w, uint32_t k)
 {
@@ -225,7 +246,7 @@ static int put_message(struct rates *r, const struct roster *roster, const struc
 	uint32_t cls;
 
 	w->open[k].number = UINT64_MAX;
-	if (least_ns < 0)
+	if (least_ns < 0 || w->open[k].fused)
 		return 0;
 	return put(r, &s, &(struct transfer){
 			.sample = { .begin_ns = w->open[k].end_ns[0] == INT64_MIN ? 0 : w->open[k].end_ns[0] - least_ns,
@@ -268,9 +289,12 @@ int rates_event(struct rates *r, const struct roster *roster, const struct messa
 	if (w->open[k].number != event_low(ev->a)) {
 		w->open[k].number = event_low(ev->a);
 		w->open[k].bytes = 0;
+		w->open[k].fused = false;
 		for (int j = 0; j < 2; j++)
 			w->open[k].begin_ns[j] = w->open[k].end_ns[j] = INT64_MIN;
 	}
+	if (ev->kind == EVENT_COLL_BEGIN)
+		note_begin(r, &r->procs[proc], i, event_low(ev->a), d->ranks[!side], (int64_t)ev->tick);
 	w->open[k].proc[side] = proc;
 	w->open[k].bytes = ev->b & ~EVENT_COLL_SYNC_BIT;
 	(ev->kind == EVENT_COLL_BEGIN ? w->open[k].begin_ns : w->open[k].end_ns)[side] = (int64_t)ev->tick;

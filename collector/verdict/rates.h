@@ -3,7 +3,8 @@
  * What counts of a call is its transfer: the time of the rank that came last, which
  * waits for nobody and so is inside the shortest. It is measured on that rank's own
  * clock, so no alignment of clocks enters and a late rank does not spoil it. (Of an
- * operation that a rank may leave early it is a lower bound, the same for all groups.)
+ * operation that a rank may leave early it is a lower bound, the same for all groups.
+ * Messages of one launch to and from different peers are left out: they end together.)
  *
  * Kept are two things. Cells, for rules: of each group or pair of ranks, operation,
  * type and size (to an eighth of an octave) the last calls one by one and the first

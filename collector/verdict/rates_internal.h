@@ -9,6 +9,12 @@
 
 struct rates_proc {
 	bool device; /* it says when its calls run on the device */
+	struct {     /* the newest message that it began */
+		int64_t begin_ns;
+		int32_t peer;
+		uint32_t way;
+		uint64_t number;
+	} message;
 	uint32_t n_calls, n_copies;
 	struct {
 		int64_t exit_ns;
@@ -26,6 +32,7 @@ struct rates_way {
 		int64_t begin_ns[2], end_ns[2]; /* source, target; INT64_MIN */
 		uint32_t proc[2];
 		uint64_t bytes;
+		bool fused;
 	} open[RATES_OPEN]; /* by number */
 };
 
