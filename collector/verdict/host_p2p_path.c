@@ -22,33 +22,38 @@
 
 #define MAX_HOSTS 8
 
-static uint32_t host_of(const struct rules *r, const struct rates_cell *c)
+/* Its bridges, and by what name the host goes: where a job is played on one host, records
+ * may still tell several. */
+static const struct path_pci *pci_of(const struct rules *r, const struct rates_cell *c, const char **ret_host)
 {
-	return members_host(r, c, 0);
+	const struct path_pci *pci = paths_pci(&r->paths, r->ledger.roster, members_proc(r, c, 0));
+
+	for (uint32_t i = 1; !pci->said && i < members_n(r, c); i++)
+		pci = paths_pci(&r->paths, r->ledger.roster, members_proc(r, c, i));
+	*ret_host = pci->host ? pci->host : members_host_name(r, members_host(r, c, 0));
+	return pci;
 }
 
 /* Hosts of the slow; 0 when the records or the fast ones do not fit. */
-static uint32_t find_hosts(const struct rules *r, const struct contrast *c, uint32_t *hosts, bool *ret_all_said)
+static uint32_t find_hosts(const struct rules *r, const struct contrast *c, const char **hosts, bool *ret_all_said)
 {
 	uint32_t n = 0;
 
 	*ret_all_said = true;
-	for (uint32_t i = c->n - c->n_slow; i < c->n; i++) {
-		uint32_t host = host_of(r, c->v[i].cell), k = 0;
+	for (uint32_t i = c->n; i-- > 0;) {
+		const char *host;
+		const struct path_pci *pci = pci_of(r, c->v[i].cell, &host);
+		uint32_t k = 0;
 
-		if (host >= r->paths.n_hosts || !r->paths.hosts[host].detour)
+		if (pci->detour != (i >= c->n - c->n_slow))
 			return 0;
-		while (k < n && hosts[k] != host)
+		*ret_all_said &= pci->said;
+		while (k < n && strcmp(hosts[k], host) != 0)
 			k++;
-		if (k == n && n < MAX_HOSTS)
+		if (k < n && !pci->detour)
+			return 0; /* not all of that host are slow */
+		if (k == n && n < MAX_HOSTS && pci->detour)
 			hosts[n++] = host;
-	}
-	for (uint32_t i = 0; i < c->n - c->n_slow; i++) {
-		uint32_t host = host_of(r, c->v[i].cell);
-
-		if (host >= r->paths.n_hosts || r->paths.hosts[host].detour)
-			return 0;
-		*ret_all_said &= r->paths.hosts[host].said;
 	}
 	return n;
 }
@@ -56,8 +61,9 @@ static uint32_t find_hosts(const struct rules *r, const struct contrast *c, uint
 static int look(struct rules *r, const struct contrast *c)
 {
 	char sentence[900], detail[200], words[120], names[300] = "";
-	uint32_t hosts[MAX_HOSTS], n;
-	const struct path_host *pci;
+	const char *hosts[MAX_HOSTS], *host;
+	const struct path_pci *pci;
+	uint32_t n;
 	struct finding f;
 	bool all_said;
 	size_t at = 0;
@@ -67,10 +73,10 @@ static int look(struct rules *r, const struct contrast *c)
 	n = find_hosts(r, c, hosts, &all_said);
 	if (n == 0)
 		return 0;
-	pci = &r->paths.hosts[hosts[0]];
+	pci = pci_of(r, c->v[c->n - 1].cell, &host);
 	for (uint32_t i = 0; i < n && at + 1 < sizeof names; i++)
 		at += (size_t)snprintf(names + at, sizeof names - at, "%s%.60s", i ? ", " : "",
-				       members_host_name(r, hosts[i]));
+				       hosts[i]);
 	contrast_finding(c, &f);
 	contrast_words(c, words, sizeof words);
 	snprintf(detail, sizeof detail, "peer traffic through the root complex: acs %.20s, iommu %.20s",
@@ -81,7 +87,7 @@ static int look(struct rules *r, const struct contrast *c)
 		 "to pass-through, as on the others.", names, pci->acs ? pci->acs : "unknown",
 		 pci->iommu ? pci->iommu : "unknown", words);
 	f.class_name = "slow.host_p2p_path";
-	f.host = members_host_name(r, hosts[0]);
+	f.host = hosts[0];
 	f.detail = detail;
 	f.sentence = sentence;
 	if (!all_said)

@@ -34,6 +34,7 @@ struct lane { /* a traffic class or a kind of queue */
 	int64_t n_lost, n_most; /* packets of a class, failures of a kind; the most at once */
 	uint32_t n_fine; /* words of it that say nothing of a loss */
 	uint32_t host;	/* of most */
+	int32_t rank;	/* that says so, in a job of one host; -1 */
 };
 
 struct lanes {
@@ -50,12 +51,12 @@ static struct lane *lane_of(struct lanes *l, bool kind, const char *name)
 			return &l->v[i];
 	if (l->n == MAX_LANES)
 		return NULL;
-	l->v[l->n] = (struct lane){ .kind = kind, .host = UINT32_MAX };
+	l->v[l->n] = (struct lane){ .kind = kind, .host = UINT32_MAX, .rank = -1 };
 	snprintf(l->v[l->n].name, sizeof l->v[l->n].name, "%s", name);
 	return &l->v[l->n++];
 }
 
-static void lose(struct lane *l, int64_t n, uint32_t host)
+static void lose(struct lane *l, int64_t n, uint32_t host, int32_t rank)
 {
 	if (!l)
 		return;
@@ -63,6 +64,7 @@ static void lose(struct lane *l, int64_t n, uint32_t host)
 	if (n > l->n_most) {
 		l->n_most = n;
 		l->host = host;
+		l->rank = rank;
 	}
 }
 
@@ -95,7 +97,7 @@ static void take_pair(struct lanes *l, const struct rules *r, const struct side_
 	if (kind && class_of(v, text))
 		snprintf(kind->tclass, sizeof kind->tclass, "%.15s", class_of(v, text));
 	if (kind && failed)
-		lose(kind, 1, host);
+		lose(kind, 1, host, -1);
 	else if (kind)
 		kind->n_fine++;
 	class = lane_of(l, false, class_of(v, text));
@@ -125,14 +127,15 @@ static void gather(const struct rules *r, struct lanes *l)
 		if (v->kind == SIDE_QP)
 			take_pair(l, r, v);
 		else if (v->kind == SIDE_WC_ERROR && side_number(v, "status", 1) != 0)
-			lose(lane_of(l, true, kind_of_pair(r, v)), 1, r->ledger.roster->procs[v->proc].host);
+			lose(lane_of(l, true, kind_of_pair(r, v)), 1, r->ledger.roster->procs[v->proc].host, -1);
 	}
 	for (size_t i = 0; i < r->losses.n; i++) {
 		const struct loss *v = &r->losses.v[i];
 		struct lane *class = v->kind == LOSS_DROPS ? lane_of(l, false, v->of) : NULL;
 
 		if (class && loss_grown(v) > 0)
-			lose(class, loss_grown(v), v->host);
+			lose(class, loss_grown(v), v->host,
+			     r->ledger.roster->n_hosts > 1 || v->of_host ? -1 : r->ledger.roster->procs[v->proc].rank);
 		else if (class)
 			class->n_fine++;
 	}
@@ -158,9 +161,9 @@ static const struct lane *find(const struct lanes *l, bool kind, const struct la
 	return *ret_fine ? lossy : NULL;
 }
 
-static bool costs(const struct rules *r, uint32_t host)
+static bool costs(const struct rules *r, const struct lane *l)
 {
-	struct onpath p = { host, UINT32_MAX, -1 };
+	struct onpath p = { l->host, UINT32_MAX, l->rank };
 	struct onpath_change change;
 	struct onpath_tail tail;
 
@@ -225,5 +228,5 @@ int lossy_class_look(struct rules *r)
 	if (lossy)
 		return tell(r, &l, lossy, fine, stuck);
 	lossy = find(&l, false, &fine);
-	return lossy && (stuck || costs(r, lossy->host)) ? tell(r, &l, lossy, fine, stuck) : 0;
+	return lossy && (stuck || costs(r, lossy)) ? tell(r, &l, lossy, fine, stuck) : 0;
 }

@@ -120,9 +120,13 @@ static void take_pci(struct paths *p, const struct roster *r, const struct side_
 {
 	static const char *const acs[] = { "on", "enabled", "yes", "true" };
 	static const char *const iommu[] = { "translated", "on", "strict", "enabled" };
-	struct path_host *h = &p->hosts[host_of(r, v)];
+	const char *name = side_text(v, "host");
+	uint32_t host = host_of(r, v);
+	bool known = !name || (r->hosts[host].name && strcmp(r->hosts[host].name, name) == 0);
+	struct path_pci *h = known ? &p->hosts[host] : &p->procs[v->proc].pci;
 
 	h->said = true;
+	h->host = name;
 	h->acs = setting(v, "acs");
 	h->iommu = setting(v, "iommu");
 	h->detour = is_on(v, "acs", acs, sizeof acs / sizeof *acs) ||
@@ -187,6 +191,15 @@ uint32_t paths_n_users(const struct paths *p, const struct roster *r, uint32_t h
 	for (uint32_t i = 0; i < p->n_procs; i++)
 		n += r->procs[i].host == host && p->procs[i].nic && strcmp(p->procs[i].nic, nic) == 0;
 	return n;
+}
+
+const struct path_pci *paths_pci(const struct paths *p, const struct roster *r, uint32_t proc)
+{
+	static const struct path_pci nothing;
+
+	if (proc >= p->n_procs)
+		return &nothing;
+	return p->procs[proc].pci.said ? &p->procs[proc].pci : &p->hosts[r->procs[proc].host];
 }
 
 static int by_value(const void *a, const void *b)

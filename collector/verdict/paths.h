@@ -22,19 +22,21 @@ struct path_port { /* ib.port */
 	double gbs;
 };
 
+struct path_pci { /* host.pci */
+	bool said, detour; /* peer traffic goes through the root complex */
+	const char *host;  /* as the record names it; NULL = the process's own */
+	const char *acs, *iommu;
+};
+
 struct path_proc {
 	const char *nic, *dist; /* topo.gpu_nic */
 	uint32_t links; /* index + 1 */
-};
-
-struct path_host { /* host.pci */
-	bool said, detour; /* peer traffic goes through the root complex */
-	const char *acs, *iommu;
+	struct path_pci pci; /* of a host that only its word knows of */
 };
 
 struct paths {
 	struct path_proc *procs;
-	struct path_host *hosts;
+	struct path_pci *hosts;
 	struct path_link *links;
 	struct path_port *ports;
 	uint32_t *proc_of_rank; /* index + 1 of the newest process; by rank */
@@ -51,6 +53,8 @@ int paths_look(struct paths *p, const struct side *s, const struct roster *r);
 uint32_t paths_proc(const struct paths *p, int32_t rank);
 /* How many processes of this host say that they use it. */
 uint32_t paths_n_users(const struct paths *p, const struct roster *r, uint32_t host, const char *nic);
+/* What is known of the PCI bridges below this process. */
+const struct path_pci *paths_pci(const struct paths *p, const struct roster *r, uint32_t proc);
 /* Medians of all that was said; 0 = nobody did. */
 double paths_inside_gbs(const struct paths *p);
 double paths_between_gbs(const struct paths *p);

@@ -63,6 +63,12 @@ static bool same_members(const struct rates_cell *a, const struct rates_cell *b)
 	       (a->ranks[0] == b->ranks[1] && a->ranks[1] == b->ranks[0]);
 }
 
+/* Does it leave by a card? Where one host is all that is known, records decide. */
+static bool leaves(const struct rules *r, const struct rates_cell *c)
+{
+	return c->n_hosts > 1 || r->ledger.roster->n_hosts == 1;
+}
+
 /* Someone else's transfers over a card of this cell, at the same time for at least
  * n_least of its last n calls. */
 static bool find_share(const struct rules *r, const struct rates_cell *c, uint32_t n, uint32_t n_least,
@@ -77,7 +83,7 @@ static bool find_share(const struct rules *r, const struct rates_cell *c, uint32
 		for (size_t k = 0; k < r->contrasts.n_cells; k++) {
 			const struct rates_cell *other = r->contrasts.cells[k].cell;
 
-			if (other == c || other->n_hosts < 2 || same_members(c, other) ||
+			if (other == c || !leaves(r, other) || same_members(c, other) ||
 			    !uses(r, other, host, nic) || n_overlapped(c, other, n) < n_least)
 				continue;
 			*ret = (struct share){ nic, host, other };
@@ -128,6 +134,7 @@ static void put_users(const struct rules *r, const char *nic, char *out, size_t 
 		if (n < 2)
 			continue;
 		words_ranks(ranks, n, who, sizeof who);
+		who[0] = 'r';
 		at += (size_t)snprintf(out + at, n_out - at, "%s%s of host %.60s", at ? ", " : "", who,
 				       members_host_name(r, host));
 	}
@@ -170,7 +177,7 @@ static int look_siblings(struct rules *r, const struct contrast *c)
 	struct finding f;
 	char how[200], words[120];
 
-	if (c->n_slow == 0 || c->v[0].cell->n_hosts < 2)
+	if (c->n_slow == 0 || !leaves(r, c->v[0].cell))
 		return 0;
 	for (uint32_t i = 0; i < c->n; i++) {
 		bool slow = i >= c->n - c->n_slow;
@@ -202,7 +209,7 @@ static int look_alone(struct rules *r, const struct contrast_cell *v)
 	struct share s;
 	struct finding f;
 
-	if (v->cell->n_hosts < 2 || v->most < CONTRAST_RATIO * v->least || 
+	if (!leaves(r, v->cell) || v->most < CONTRAST_RATIO * v->least || 
 	    !find_share(r, v->cell, n, CONTRAST_LEAST, &s))
 		return 0;
 	for (uint32_t k = 0; k < n; k++) {
