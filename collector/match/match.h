@@ -16,6 +16,7 @@
 #include "../facts.h"
 
 #define MATCH_MAX_MEMBERS FACT_MAX_RANKS
+#define MATCH_COMMON_CALLS 3 /* that begin together in a row, before a group is read so (split.h) */
 
 struct arrival {
 	int64_t enter_ns, exit_ns; /* host time; FACT_NONE */
@@ -60,7 +61,7 @@ struct group {
 	uint64_t told_below; /* everything below is final */
 	uint64_t next_seq;   /* largest seen + 1 */
 	bool started;
-	uint8_t n_common; /* calls in a row that began together (split.h) */
+	uint8_t n_common; /* calls in a row that began together, up to MATCH_COMMON_CALLS */
 	uint64_t common_seq; /* the newest of them */
 };
 

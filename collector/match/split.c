@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #define COMMON_NS 1000	/* begins as near as this are one instant on one host */
-#define COMMON_CALLS 3	/* of them in a row before a group is read so */
 #define DRIFT_PPM 200	/* of two clocks within one call, at most */
 
 struct host_gap {
@@ -162,10 +161,10 @@ int split_call(struct match *m, struct group *g, const struct coll *c, const str
 	if (!c->last.all_here || n_points < 2 || !began_together(f)) {
 		g->n_common = 0;
 	} else {
-		if (g->n_common < COMMON_CALLS && (g->n_common == 0 || c->seq > g->common_seq))
+		if (g->n_common < MATCH_COMMON_CALLS && (g->n_common == 0 || c->seq > g->common_seq))
 			g->n_common++;
 		g->common_seq = c->seq;
-		f->gap = g->n_common == COMMON_CALLS && last_ready(m, c, n_points, &late, &skew);
+		f->gap = g->n_common == MATCH_COMMON_CALLS && last_ready(m, c, n_points, &late, &skew);
 	}
 	r = measure(m, g, c, f->gap ? &late : last, f->gap, arrivals, &beyond_ns);
 	if (r < 0)

@@ -8,7 +8,8 @@
  * How it decides: from records. Classes: drops that grow in one class while another is
  * counted, or used by queue pairs, without a loss. Kinds of queues: work fails
  * (ib.wc_error, a queue pair in error) on one kind while queue pairs of another kind
- * work. Failed work needs no more; drops alone must cost something: calls that do not
+ * work; the library's own, of the kind "host", work where calls between hosts end.
+ * Failed work needs no more; drops alone must cost something: calls that do not
  * end, or transfers that are slower than before, than elsewhere, or have a tail.
  *
  * Neighbours: net.qp_retry_from_first_use (every queue pair between hosts fails, from
@@ -161,6 +162,25 @@ static const struct lane *find(const struct lanes *l, bool kind, const struct la
 	return *ret_fine ? lossy : NULL;
 }
 
+/* Collectives between hosts have ended, so the library's own queue pairs work. */
+static const struct lane *host_kind(const struct rules *r, const struct lanes *l)
+{
+	static const struct lane host = { .name = "host", .kind = true };
+	const struct lane *lossy = NULL;
+	bool ended = false;
+
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->v[i].kind && l->v[i].n_lost > 0) {
+			if (lossy || strcasecmp(l->v[i].name, host.name) == 0)
+				return NULL;
+			lossy = &l->v[i];
+		}
+	for (uint32_t i = 0; i < r->rates.n_cells && lossy; i++)
+		ended |= r->rates.cells[i]->life == r->life &&
+			 (r->rates.cells[i]->n_hosts > 1 || r->ledger.roster->n_hosts == 1);
+	return ended ? &host : NULL;
+}
+
 static bool costs(const struct rules *r, const struct lane *l)
 {
 	struct onpath p = { l->host, UINT32_MAX, l->rank };
@@ -184,7 +204,7 @@ static int tell(struct rules *r, const struct lanes *l, const struct lane *lossy
 	char sentence[900], detail[260], what[160], beside[120];
 	struct finding f = { .class_name = "net.lossy_class_one_path", .onset_ns = FACT_NONE,
 			     .severity = stuck ? SEVERITY_STUCK : lossy->kind ? SEVERITY_WRONG : SEVERITY_SLOW,
-			     .confidence = lossy->kind ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY,
+			     .confidence = lossy->kind && fine->n_fine > 0 ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY,
 			     .error_kind = ERROR_KIND_NONE, .step = EVENT_STEP_UNKNOWN };
 	const struct lane *kind = lossy->kind ? NULL : kind_of(l, lossy);
 
@@ -221,12 +241,16 @@ int lossy_class_look(struct rules *r)
 	bool stuck;
 
 	gather(r, &l);
-	if (l.n < 2 || r->held)
+	if (l.n == 0 || r->held)
 		return 0;
 	stuck = standstill_inside(r, &s) || standstill_find(r, &s);
 	lossy = find(&l, true, &fine);
 	if (lossy)
 		return tell(r, &l, lossy, fine, stuck);
+	fine = host_kind(r, &l);
+	for (uint32_t i = 0; fine && i < l.n; i++)
+		if (l.v[i].kind && l.v[i].n_lost > 0)
+			return tell(r, &l, &l.v[i], fine, stuck);
 	lossy = find(&l, false, &fine);
 	return lossy && (stuck || costs(r, lossy)) ? tell(r, &l, lossy, fine, stuck) : 0;
 }

@@ -115,6 +115,27 @@ static int note_exits(struct rates *r, const struct coll *c, uint32_t n, uint32_
 	return 0;
 }
 
+/* Where all begin at once: what ranks were idle before, beyond the last to be ready. */
+static double gaps_before(const struct coll *c, uint32_t n)
+{
+	int64_t least_ns = INT64_MAX;
+	double sum_ns = 0;
+	uint32_t n_gaps = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct arrival *a = &c->arrivals[i];
+
+		if (a->enter_ns == FACT_NONE)
+			continue;
+		if (a->ready_ns == FACT_NONE || a->ready_ns > a->enter_ns)
+			return 0;
+		least_ns = a->enter_ns - a->ready_ns < least_ns ? a->enter_ns - a->ready_ns : least_ns;
+		sum_ns += (double)(a->enter_ns - a->ready_ns);
+		n_gaps++;
+	}
+	return n_gaps ? sum_ns - n_gaps * (double)least_ns : 0;
+}
+
 int rates_call(struct rates *r, const struct match *m, uint32_t group, const struct coll *c)
 {
 	const struct group *g = &m->groups[group];
@@ -155,6 +176,12 @@ int rates_call(struct rates *r, const struct match *m, uint32_t group, const str
 	if (s.n_ranks < 2)
 		return 0;
 	t.wait_ns = t.inside_ns - s.n_ranks * (double)t.sample.transfer_ns;
+	if (g->n_common == MATCH_COMMON_CALLS) {
+		double gaps_ns = gaps_before(c, n);
+
+		t.wait_ns += gaps_ns;
+		t.inside_ns += gaps_ns;
+	}
 	t.err_ns *= 2;
 	t.sample.begin_ns = exit_ns - t.sample.transfer_ns;
 	if (c->uneven) /* not of one size */

@@ -147,6 +147,10 @@ static void waits_before_a_common_begin_are_charged_to_who_was_ready_last(void *
 	assert_int_equal(a[0].wait_ns, 3 * MS);
 	assert_int_equal(a[1].wait_ns, 0);
 	assert_int_equal(a[2].wait_ns, 5 * MS);
+	finish(&b);
+	/* 8 ms of the last calls' gaps, beside 6 ms inside each. */
+	assert_true(class_of(&b, OP_ALL_REDUCE, -1)->wait_ns == 8e6 * 2);
+	assert_true(class_of(&b, OP_ALL_REDUCE, -1)->inside_ns == 5 * 6e6 + 2 * 8e6);
 	stop(&b);
 }
 
