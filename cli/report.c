@@ -45,7 +45,9 @@ static void put_cost(FILE *f, const json_t *v)
 	char margin[32], error[32];
 
 	fprintf(f, "    ");
-	if (json_is_number(cost)) /* else it is not about steps */
+	if (json_is_number(cost) && !json_is_integer(json_object_get(v, "first_step")))
+		fprintf(f, "costs %.1f %% of the time; ", 100 * json_number_value(cost));
+	else if (json_is_number(cost)) /* else it is not about steps */
 		fprintf(f, "steps %" PRId64 " to %" PRId64 ", costs %.1f %% of step time; ",
 			count(v, "first_step"), count(v, "last_step"), 100 * json_number_value(cost));
 	fprintf(f, "margin %s ± %s (%s)\n", term_ns(rows_ns(v, "margin_ns"), margin, sizeof margin),
@@ -284,6 +286,90 @@ static void put_steps(FILE *f, const json_t *steps)
 	putc('\n', f);
 }
 
+static void cell_rate(struct libscols_line *line, size_t i, const json_t *row, const char *key)
+{
+	const json_t *v = json_object_get(row, key);
+	char buf[32] = "?";
+
+	if (json_is_number(v))
+		snprintf(buf, sizeof buf, "%.3g", json_number_value(v));
+	table_cell(line, i, buf);
+}
+
+static void cell_share(struct libscols_line *line, size_t i, const json_t *row, const char *key)
+{
+	const json_t *v = json_object_get(row, key);
+	char buf[32] = "?";
+
+	if (json_is_number(v))
+		snprintf(buf, sizeof buf, "%.0f %%", 100 * json_number_value(v));
+	table_cell(line, i, buf);
+}
+
+/* Bytes of a size class: a power of two. */
+static void cell_size(struct libscols_line *line, size_t i, int64_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	size_t unit = 0;
+	char buf[32];
+
+	while (bytes >= 1024 && unit + 1 < sizeof units / sizeof *units) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(buf, sizeof buf, "%" PRId64 " %s", bytes, units[unit]);
+	table_cell(line, i, buf);
+}
+
+static void put_class(struct libscols_table *t, const json_t *c)
+{
+	struct libscols_line *line = scols_table_new_line(t, NULL);
+	char buf[48];
+
+	if (!line)
+		return;
+	snprintf(buf, sizeof buf, "%.32s", rows_text(c, "op"));
+	table_cell(line, 0, buf);
+	table_cell(line, 1, rows_text(c, "dtype"));
+	cell_size(line, 2, count(c, "size_class"));
+	snprintf(buf, sizeof buf, "%" PRId64 " x %" PRId64 " on %" PRId64, count(c, "n_groups"), count(c, "n_ranks"),
+		 count(c, "n_hosts"));
+	table_cell(line, 3, buf);
+	snprintf(buf, sizeof buf, "%" PRId64, count(c, "n"));
+	table_cell(line, 4, buf);
+	table_cell_ns(line, 5, c, "mean_ns");
+	table_cell_ns(line, 6, c, "p50_ns");
+	table_cell_ns(line, 7, c, "p95_ns");
+	table_cell_ns(line, 8, c, "p99_ns");
+	cell_rate(line, 9, c, "busbw_gbs");
+	cell_share(line, 10, c, "peak_ratio");
+	cell_share(line, 11, c, "wait_ratio");
+}
+
+#define CLASSES_SHOWN 12
+
+static void put_classes(FILE *f, const json_t *classes)
+{
+	static const char *const names[] = {"OPERATION", "TYPE", "FROM", "GROUPS x RANKS ON HOSTS", "CALLS", "MEAN",
+					    "P50", "P95", "P99", "GB/S", "OF PEAK", "WAIT"};
+	struct libscols_table *t;
+	size_t n = json_array_size(classes);
+
+	if (n == 0)
+		return;
+	fprintf(f, "Transfers, from the last arrival on, and the share of the ranks' time that was waiting for it:\n");
+	t = table_new(f);
+	if (!t)
+		return;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		table_column(t, names[i], i == 2 || i >= 4);
+	for (size_t i = 0; i < n && i < CLASSES_SHOWN; i++)
+		put_class(t, json_array_get(classes, i));
+	table_put(f, t);
+	if (n > CLASSES_SHOWN)
+		fprintf(f, "… and %zu more: SELECT * FROM comm_class\n", n - CLASSES_SHOWN);
+}
+
 static void put_coverage(FILE *f, const json_t *coverage)
 {
 	const json_t *expected = json_object_get(coverage, "ranks_expected");
@@ -344,6 +430,7 @@ void report_put(FILE *f, const json_t *report, const char *path)
 		" with no clear last rank, %" PRId64 " that disagree.\n",
 		count(calls, "n"), count(calls, "matched"), count(calls, "undecided"),
 		count(calls, "mismatched"));
+	put_classes(f, json_object_get(calls, "classes"));
 	put_heading(f, "Clock");
 	put_clock(f, json_object_get(report, "clock"));
 	put_heading(f, "Coverage");

@@ -51,6 +51,9 @@ struct fact_arrival {
 	int32_t rank;
 	int64_t enter_ns, exit_ns; /* exit FACT_NONE while inside */
 	int64_t err_ns;            /* clock bound of both */
+	/* For the last of them, inside the call or as a gap before it (split.h); FACT_NONE
+	 * where it left before the last came, as it may when one rank sends to others. */
+	int64_t wait_ns, wait_err_ns;
 };
 
 struct fact_collective {
@@ -64,6 +67,8 @@ struct fact_collective {
 	int32_t last_rank; /* -1 when undecided */
 	bool decided;      /* the last arrival is disjoint from every other */
 	bool mismatch;     /* ranks disagree on op, dtype or bytes */
+	bool gap; /* it began everywhere at once: waits are gaps before it, last_rank and
+		   * skew go by who was ready when */
 	uint32_t n_expected, n_seen; /* expected 0 = membership unknown */
 	size_t first_arrival_index;  /* facts->arrivals[index .. index + n_seen) by rank */
 };
@@ -143,6 +148,21 @@ struct fact_pair {
 	const char *basis;     /* "exits", "bounds", "probes", "nothing" */
 };
 
+/* The calls of one shape of group, one operation, type and power of two of the size,
+ * over the run so far (verdict/rates.h). */
+struct fact_comm_class {
+	int64_t group; /* from fact_group; -1 = all groups of this shape */
+	uint32_t n_ranks, n_hosts, n_groups;
+	uint8_t op, dtype, size; /* size: power of two of the bytes */
+	uint64_t n;
+	double bytes, sum_ns;	     /* sums over the calls, of their transfers */
+	int64_t min_ns, p50_ns, p95_ns, p99_ns, max_ns; /* quantiles within SKETCH_ERROR */
+	int64_t err_ns;		     /* tick conversion of each transfer, the largest */
+	double wait_ns, inside_ns;   /* sums over calls and ranks */
+	uint64_t n_copies, copy_bytes, n_layouts;
+	double peak_gbs; /* of the link; 0 = nobody said */
+};
+
 struct fact_tile; /* heat.h */
 
 struct facts {
@@ -156,6 +176,7 @@ struct facts {
 	FACT_ARRAY(struct fact_clock) clocks;
 	FACT_ARRAY(struct fact_contradiction) contradictions;
 	FACT_ARRAY(struct fact_pair) pairs;
+	FACT_ARRAY(struct fact_comm_class) comm_classes;
 	FACT_ARRAY(struct fact_tile *) tiles; /* sealed or dirty blocks, owned */
 	FACT_ARRAY(char *) strings; /* owns what the const char * above point to */
 };

@@ -24,6 +24,7 @@ struct host {
 struct ring {
 	bool used;
 	int64_t last_ns;
+	int64_t end_ns; /* of the work that ended on it last; 0 = none since the last collective */
 	uint8_t depth, n_sync;
 	uint8_t phases[RING_MAX_DEPTH];
 	uint32_t outer_step; /* of phases[0] */

@@ -205,6 +205,7 @@ static int on_coll(struct steps *s, struct proc *p, struct ring *ring, const str
 				   .bytes = ev->b & ~EVENT_COLL_SYNC_BIT,
 				   .step = step,
 				   .at_ns = (int64_t)ev->tick,
+				   .ready_ns = ring->end_ns ? ring->end_ns : FACT_NONE,
 				   .chunk = chunk };
 	bool begin = ev->kind == EVENT_COLL_BEGIN, matched = false;
 	struct rank_step *rs = NULL;
@@ -226,6 +227,8 @@ static int on_coll(struct steps *s, struct proc *p, struct ring *ring, const str
 		if (!begin)
 			seq = match_seq(s->match, call.group, call.seq_low);
 	}
+	if (!begin)
+		ring->end_ns = 0; /* leaving a collective is nobody's work */
 	if (step == EVENT_STEP_UNKNOWN)
 		return 0;
 	r = open_both(s, step, p, chunk, &st, &rs);
@@ -332,8 +335,14 @@ int steps_event(struct steps *s, struct proc *p, struct ring *ring, const struct
 		r = on_step(s, p, ring, step + 1, (int64_t)ev->tick, true, chunk);
 		return r;
 	}
-	case EVENT_PHASE_BEGIN:
+	case EVENT_KERNEL_END:
+	case EVENT_WORK_END:
+		ring->end_ns = (int64_t)ev->tick;
+		return STEPS_OK;
 	case EVENT_PHASE_END:
+		ring->end_ns = (int64_t)ev->tick;
+		/* fall through */
+	case EVENT_PHASE_BEGIN:
 		return on_phase(s, p, ring, step, ev->flags, (int64_t)ev->tick,
 				ev->kind == EVENT_PHASE_BEGIN, chunk);
 	case EVENT_COLL_BEGIN:

@@ -25,7 +25,7 @@
 	X(put_meta, 2)                                                                         \
 	X(put_step, 7)                                                                         \
 	X(put_rank_step, 18)                                                                   \
-	X(put_collective, 17)                                                                  \
+	X(put_collective, 18)                                                                  \
 	X(put_group, 4)                                                                        \
 	X(put_bucket, 13)                                                                      \
 	X(put_verdict, 17)                                                                     \
@@ -35,7 +35,8 @@
 	X(put_clock_path, 11)                                                                  \
 	X(put_clock, 9)                                                                        \
 	X(put_contradiction, 8)                                                                \
-	X(put_clock_pair, 8)
+	X(put_clock_pair, 8)                                                                   \
+	X(put_comm_class, 22)
 
 struct store {
 	/* set by store_open(), then read-only */

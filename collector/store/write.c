@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -420,11 +421,12 @@ static char *append_int(char *p, int64_t v)
 	return p;
 }
 
-/* [[rank,enter,exit,err],…]: a call a collective, so it is written by hand. */
+/* [[rank,enter,exit,err,wait_err],…], with the wait behind it where it is not the time until
+ * the last arrival, null where it is not known: a call a collective, so it is written by hand. */
 static const char *arrivals_json(struct store *s, const struct fact_collective *c,
 				 const struct fact_arrival *v)
 {
-	size_t n_max = 3 + (size_t)c->n_seen * (4 * 21 + 4);
+	size_t n_max = 3 + (size_t)c->n_seen * (6 * 21 + 6);
 	char *p;
 
 	if (s->n_text_alloc < n_max) {
@@ -453,6 +455,15 @@ static const char *arrivals_json(struct store *s, const struct fact_collective *
 		}
 		*p++ = ',';
 		p = append_int(p, v[i].err_ns);
+		*p++ = ',';
+		p = append_int(p, v[i].wait_err_ns);
+		if (v[i].wait_ns == FACT_NONE) {
+			memcpy(p, ",null", 5);
+			p += 5;
+		} else if (v[i].wait_ns != c->last_arrival_ns - v[i].enter_ns) {
+			*p++ = ',';
+			p = append_int(p, v[i].wait_ns);
+		}
 		*p++ = ']';
 	}
 	*p++ = ']';
@@ -487,6 +498,7 @@ static int write_collective(struct store *s, const struct fact_collective *v,
 	bind_int_unless(&b, v->n_expected, 0);
 	bind_int(&b, v->n_seen);
 	bind_text(&b, json);
+	bind_int(&b, v->gap);
 	return run(s, &b);
 }
 
@@ -584,6 +596,35 @@ static int write_clock_pair(struct store *s, const struct fact_pair *v)
 	return run(s, &b);
 }
 
+static int write_comm_class(struct store *s, const struct fact_comm_class *v)
+{
+	struct bind b = { s->put_comm_class, 0 };
+
+	bind_int(&b, v->group);
+	bind_int(&b, v->n_ranks);
+	bind_int(&b, v->n_hosts);
+	bind_int(&b, v->op);
+	bind_int(&b, v->dtype);
+	bind_int(&b, v->size);
+	bind_int(&b, v->n_groups);
+	bind_u64(&b, v->n);
+	bind_real(&b, v->bytes);
+	bind_real(&b, v->sum_ns);
+	bind_int(&b, v->min_ns);
+	bind_int(&b, v->p50_ns);
+	bind_int(&b, v->p95_ns);
+	bind_int(&b, v->p99_ns);
+	bind_int(&b, v->max_ns);
+	bind_int(&b, v->err_ns);
+	bind_real(&b, v->wait_ns);
+	bind_real(&b, v->inside_ns);
+	bind_u64(&b, v->n_copies);
+	bind_u64(&b, v->copy_bytes);
+	bind_u64(&b, v->n_layouts);
+	bind_real(&b, v->peak_gbs > 0 ? v->peak_gbs : (double)NAN);
+	return run(s, &b);
+}
+
 static int write_clock(struct store *s, const struct fact_clock *v)
 {
 	struct bind b = { s->put_clock, 0 };
@@ -669,6 +710,7 @@ int store_write_rows(struct store *s, struct store_job *j)
 	EACH(f->clocks, write_clock)
 	EACH(f->contradictions, write_contradiction)
 	EACH(f->pairs, write_clock_pair)
+	EACH(f->comm_classes, write_comm_class)
 	EACH(f->steps, write_step)
 	EACH(f->rank_steps, write_rank_step)
 	EACH(f->buckets, write_bucket)

@@ -23,6 +23,10 @@ void rules_fini(struct rules *r)
 	transfers_fini(&r->transfers);
 	gathers_fini(&r->gathers);
 	step_times_fini(&r->step_times);
+	rates_fini(&r->rates);
+	losses_fini(&r->losses);
+	paths_fini(&r->paths);
+	contrasts_fini(&r->contrasts);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
@@ -34,6 +38,8 @@ int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_
 		e = gathers_event(&r->gathers, proc, ev);
 	if (e == 0)
 		e = step_times_event(&r->step_times, proc, ev);
+	if (e == 0)
+		e = rates_event(&r->rates, r->ledger.roster, &r->ledger.messages, p, ev);
 	return e;
 }
 
@@ -43,6 +49,8 @@ int rules_call(struct rules *r, const struct match *m, uint32_t group, const str
 
 	if (e == 0)
 		e = transfers_call(&r->transfers, m, group, c);
+	if (e == 0)
+		e = rates_call(&r->rates, m, group, c);
 	return e;
 }
 
@@ -70,19 +78,39 @@ static void follow_life(struct rules *r)
 		}
 }
 
+/* What the rules on links and cards go by. */
+static int rates_look(struct rules *r)
+{
+	int e = paths_look(&r->paths, &r->side, r->ledger.roster);
+
+	if (e == 0)
+		e = contrasts_look(&r->contrasts, &r->rates, r->life);
+	if (e == 0)
+		e = rates_tell(&r->rates, r->now_ns, r->finishing,
+			       &(struct rates_peaks){ paths_inside_gbs(&r->paths),
+						      paths_between_gbs(&r->paths) }, r->facts);
+	return e;
+}
+
 int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finishing,
 	       struct facts *facts)
 {
 	static int (*const looks[])(struct rules *) = {
-		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
-		route_look,	dataplane_look, missing_look,  data_dependent_look, mismatch_look,
-		p2p_order_look,
+		/* start-up */
+		start_look, endpoint_look, resolution_look, interface_look, port_look, route_look,
+		dataplane_look, missing_look,
+		/* calls that differ */
+		data_dependent_look, mismatch_look, p2p_order_look,
+		/* configuration, network and memory, where the job stands still or fails by it */
 		version_look, setting_look, device_look, adapters_look,
-		qp_retry_look, corruption_look,
+		qp_retry_look, corruption_look, lossy_class_look,
 		deferred_free_look, shard_boundary_look, prefetch_look, fragmentation_look, growth_look,
 		absent_look,
+		/* slow: from what explains most */
 		device_slow_look, setting_slow_look, version_slow_look,
+		retransmits_look, shared_nic_look, ring_nic_look, host_p2p_path_look, jitter_look, link_look,
 	};
+	int e;
 
 	if (r->looked_ns == INT64_MIN)
 		r->base_ns = now_ns;
@@ -95,13 +123,10 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 	r->finishing = finishing;
 	r->world_size = world_size;
 	follow_life(r);
-	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
-		int e = looks[i](r);
-
-		if (e < 0)
-			return e;
-	}
-	return 0;
+	e = rates_look(r);
+	for (size_t i = 0; e >= 0 && i < sizeof looks / sizeof *looks; i++)
+		e = looks[i](r);
+	return e < 0 ? e : 0;
 }
 
 void finding_rank(struct finding *f, int32_t rank)

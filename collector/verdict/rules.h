@@ -13,6 +13,11 @@
 #include "latecomers.h"
 #include "ledger.h"
 #include "once.h"
+#include "contrast.h"
+#include "ledger.h"
+#include "losses.h"
+#include "paths.h"
+#include "rates.h"
 #include "side.h"
 #include "step_times.h"
 #include "transfers.h"
@@ -59,6 +64,10 @@ struct rules {
 	struct step_times step_times;
 	struct config config;
 	struct onces once;
+	struct rates rates;
+	struct losses losses;
+	struct paths paths;
+	struct contrasts contrasts; /* of this look */
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
 	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
@@ -88,6 +97,9 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count);
 /* A collective is final; its arrivals are there. */
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c);
+/* What a process says besides: to the side records, and to what counts. */
+int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,
+		 const char *fields_json, size_t n_fields);
 /* A step is told, once, in order; its ranks in order. */
 int rules_step(struct rules *r, const struct fact_step *step, const struct fact_rank_step *v,
 	       size_t n, struct facts *facts);
@@ -105,6 +117,13 @@ int data_dependent_look(struct rules *r);
 int mismatch_look(struct rules *r);
 int p2p_order_look(struct rules *r);
 int absent_look(struct rules *r);
+int shared_nic_look(struct rules *r);
+int host_p2p_path_look(struct rules *r);
+int ring_nic_look(struct rules *r);
+int link_look(struct rules *r);
+int jitter_look(struct rules *r);
+int retransmits_look(struct rules *r);
+int lossy_class_look(struct rules *r);
 int start_look(struct rules *r);
 int endpoint_look(struct rules *r);
 int interface_look(struct rules *r);

@@ -35,6 +35,11 @@ enum side_kind {
 	SIDE_ALLOC_FAILED, /* mem.alloc_failed */
 	SIDE_FREE_DEFERRED, /* mem.free_deferred */
 	SIDE_UNIT,	 /* mem.unit */
+	SIDE_GPU_NIC,	 /* topo.gpu_nic */
+	SIDE_LINK,	 /* topo.link */
+	SIDE_PCI,	 /* host.pci */
+	SIDE_GRAPH,	 /* nccl.graph */
+	SIDE_PORT,	 /* ib.port */
 	SIDE_N_KINDS,
 };
 

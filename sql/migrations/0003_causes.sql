@@ -1,1 +1,15 @@
 -- Causes: where the time of steps went, over ranks.
+
+-- A call that began on all ranks at once: waits are gaps before it.
+ALTER TABLE raw_collective ADD COLUMN gap INTEGER NOT NULL DEFAULT 0;
+
+-- The calls of one shape of group, operation, type and power of two of the size. group_id -1: of all
+-- groups of that shape. Sums over the calls (bytes, sum_ns) and over calls and ranks (wait_ns, inside_ns).
+CREATE TABLE raw_comm_class (
+  group_id INTEGER NOT NULL, n_ranks INTEGER NOT NULL, n_hosts INTEGER NOT NULL, op INTEGER NOT NULL,
+  dtype INTEGER NOT NULL, size INTEGER NOT NULL, n_groups INTEGER NOT NULL, n INTEGER NOT NULL,
+  bytes REAL NOT NULL, sum_ns REAL NOT NULL, min_ns INTEGER NOT NULL, p50_ns INTEGER NOT NULL,
+  p95_ns INTEGER NOT NULL, p99_ns INTEGER NOT NULL, max_ns INTEGER NOT NULL, err_ns INTEGER NOT NULL,
+  wait_ns REAL NOT NULL, inside_ns REAL NOT NULL, n_copies INTEGER NOT NULL, copy_bytes INTEGER NOT NULL,
+  n_layouts INTEGER NOT NULL, peak_gbs REAL,
+  PRIMARY KEY (group_id, n_ranks, n_hosts, op, dtype, size)) WITHOUT ROWID;
