@@ -19,20 +19,32 @@ void rules_fini(struct rules *r)
 	ledger_fini(&r->ledger);
 	side_fini(&r->side);
 	gauges_fini(&r->gauges);
+	pulse_fini(&r->pulse);
+	numbers_fini(&r->numbers);
+	silent_fini(&r->silent);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
 {
-	return ledger_event(&r->ledger, p, ev, restart_count);
+	int e = ledger_event(&r->ledger, p, ev, restart_count);
+
+	if (e == 0)
+		e = silent_event(r, p, ev);
+	return e;
+}
+
+int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,
+		 const char *fields_json, size_t n_fields)
+{
+	int e = side_note(&r->side, (uint32_t)(p - r->ledger.roster->procs), at_ns, r->now_ns, category,
+			  fields_json, n_fields);
+
+	return e < 0 ? e : silent_record(r, p, at_ns, category, fields_json, n_fields);
 }
 
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c)
 {
-	(void)r;
-	(void)m;
-	(void)group;
-	(void)c;
-	return 0;
+	return silent_call(r, m, group, c);
 }
 
 int rules_step(struct rules *r, const struct fact_step *step, const struct fact_rank_step *v,
@@ -55,6 +67,7 @@ static void follow_life(struct rules *r)
 			r->life = roster->procs[i].life;
 			r->held = r->waits = false;
 			r->n_slow = 0;
+			silent_life(r);
 			r->start.class_name = NULL;
 		}
 }
@@ -64,8 +77,10 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 {
 	static int (*const looks[])(struct rules *) = {
 		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
-		dataplane_look, missing_look,  data_dependent_look, mismatch_look,
+		dataplane_look, missing_look,  bucket_layout_look, data_dependent_look, mismatch_look,
 		p2p_order_look, absent_look,
+		no_sync_look,	without_sync_look, outside_sync_look, scaler_look,
+		replica_desync_look, scaling_look, nan_source_look,
 	};
 
 	if (r->looked_ns == INT64_MIN)

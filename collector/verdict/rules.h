@@ -10,6 +10,7 @@
 #include "gauges.h"
 #include "ledger.h"
 #include "side.h"
+#include "silent.h"
 
 #define RULES_MAX_RANKS 64 /* named in one verdict */
 
@@ -47,6 +48,9 @@ struct rules {
 	struct ledger ledger;
 	struct side side;
 	struct gauges gauges;
+	struct pulse pulse;
+	struct numbers numbers;
+	struct silent silent;
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
 	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
@@ -74,6 +78,9 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 /* What the analysis took, in its order; each gives it to the collectors of evidence
  * that rules.c lists. 0 or -ENOMEM. */
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count);
+/* What a process said besides; of the categories that rules ask for. */
+int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,
+		 const char *fields_json, size_t n_fields);
 /* A collective is final; its arrivals are there. */
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c);
 /* A step is told, once, in order; its ranks in order. */

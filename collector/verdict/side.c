@@ -22,6 +22,9 @@ static const char *const categories[SIDE_N_KINDS] = {
 	[SIDE_ZERO_PARAM] = "zero.param",
 	[SIDE_PROC_STATE] = "proc.state",
 	[SIDE_LOG] = "log.line",
+	[SIDE_PARALLEL] = "meta.parallel",
+	[SIDE_XID] = "dev.xid",
+	[SIDE_ECC] = "dev.ecc",
 };
 
 void side_fini(struct side *s)

@@ -21,6 +21,9 @@ enum side_kind {
 	SIDE_ZERO_PARAM, /* zero.param */
 	SIDE_PROC_STATE, /* proc.state */
 	SIDE_LOG,	 /* log.line: errors only */
+	SIDE_PARALLEL,	 /* meta.parallel */
+	SIDE_XID,	 /* dev.xid */
+	SIDE_ECC,	 /* dev.ecc */
 	SIDE_N_KINDS,
 };
 
