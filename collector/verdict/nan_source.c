@@ -23,14 +23,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SETTLED_NS INT64_C(3000000000)
-#define MAX_SPREADS 256
 #define FEW 2 /* a source is named when sources are at most a half of those that were looked at */
 
-struct spread { /* a call that somebody went into with it */
-	uint32_t group, proc;
+struct spread { /* the first call of a group that somebody went into with it */
+	bool known, several; /* several: not one process alone */
+	uint32_t proc;
 	uint64_t call;
 };
 
@@ -39,8 +38,8 @@ struct look {
 	const struct bad **first; /* by process; NULL = none */
 	bool *source;
 	uint32_t n_procs;
-	struct spread spreads[MAX_SPREADS];
-	uint32_t n_spreads;
+	struct spread *spreads; /* by group */
+	uint32_t n_groups;
 	uint32_t n_looked, n_bad, n_sources; /* processes: with words of this kind */
 };
 
@@ -81,31 +80,27 @@ static void find_first(struct look *l)
 
 static void add_spread(struct look *l, uint32_t group, uint64_t call, uint32_t proc)
 {
-	if (l->n_spreads < MAX_SPREADS)
-		l->spreads[l->n_spreads++] = (struct spread){ group, proc, call };
+	struct spread *s = group < l->n_groups ? &l->spreads[group] : NULL;
+
+	if (!s || (s->known && s->call < call))
+		return;
+	s->several = s->known && s->call == call && (s->several || s->proc != proc);
+	s->known = true;
+	s->call = call;
+	s->proc = proc;
 }
 
-/* The calls that carried it on: the one whose input it is, else of each group the first
- * that the process asked for after it. */
+/* What a process asks for once it has one carries it on: of each group the first call. */
 static void find_spreads(struct look *l, uint32_t proc)
 {
 	const struct bad *b = l->first[proc];
 	const struct pulse_proc *p = pulse_proc(&l->r->pulse, proc);
-	uint32_t before = l->n_spreads;
+	uint64_t n = p ? p->n_calls : 0;
 
-	if (b->kind == BAD_OUTPUT)
-		return;
-	if (b->kind == BAD_INPUT && b->group) {
-		add_spread(l, b->group - 1, b->call, proc);
-		return;
-	}
-	for (uint64_t i = p && p->n_calls > 128 ? p->n_calls - 128 : 0; p && i < p->n_calls; i++) {
-		const struct pulse_call *c = &p->calls[i % 128];
-		bool known = c->asked_ns < b->at_ns || c->op == OP_BARRIER;
+	for (uint64_t i = n > PULSE_CALLS ? n - PULSE_CALLS : 0; i < n && b->kind != BAD_OUTPUT; i++) {
+		const struct pulse_call *c = &p->calls[i % PULSE_CALLS];
 
-		for (uint32_t k = before; k < l->n_spreads && !known; k++)
-			known = l->spreads[k].group == c->group;
-		if (!known)
+		if (c->asked_ns >= b->at_ns && c->op != OP_BARRIER)
 			add_spread(l, c->group, c->seq, proc);
 	}
 }
@@ -116,14 +111,14 @@ static bool is_victim(const struct look *l, uint32_t proc)
 
 	if (b->kind == BAD_OUTPUT)
 		return true;
-	for (uint32_t i = 0; i < l->n_spreads; i++) {
-		const struct spread *s = &l->spreads[i];
+	for (uint32_t g = 0; g < l->n_groups; g++) {
+		const struct spread *s = &l->spreads[g];
 		const struct pulse_call *c;
-		const struct bad *other = l->first[s->proc];
+		const struct bad *other = s->known ? l->first[s->proc] : NULL;
 
-		if (s->proc == proc || !silent_is_member(l->r, proc, s->group))
+		if (!other || (s->proc == proc && !s->several) || !silent_is_member(l->r, proc, g))
 			continue;
-		c = pulse_call(&l->r->pulse, proc, s->group, s->call);
+		c = pulse_call(&l->r->pulse, proc, g, s->call);
 		if (c ? c->left_ns != FACT_NONE && c->left_ns <= b->at_ns
 		      : other->step != EVENT_STEP_UNKNOWN && b->step != EVENT_STEP_UNKNOWN && other->step < b->step)
 			return true;
@@ -147,9 +142,14 @@ static void keep_earliest(struct look *l)
 
 static void find_sources(struct look *l)
 {
+	const struct numbers *n = &l->r->numbers;
+
 	for (uint32_t i = 0; i < l->n_procs; i++)
 		if (l->first[i])
 			find_spreads(l, i);
+	for (size_t i = 0; i < n->n_bads; i++)
+		if (n->bads[i].proc < l->n_procs && l->first[n->bads[i].proc] && n->bads[i].group)
+			add_spread(l, n->bads[i].group - 1, n->bads[i].call, n->bads[i].proc);
 	for (uint32_t i = 0; i < l->n_procs; i++)
 		l->source[i] = l->first[i] && !is_victim(l, i);
 	keep_earliest(l);
@@ -232,14 +232,26 @@ static void put_where(const struct rules *r, const struct bad *b, char *out, siz
 		snprintf(out, n_out, "in the %s of a collective", b->kind == BAD_INPUT ? "input" : "result");
 }
 
-static void put_way(const struct look *l, char *out, size_t n_out)
+/* The call by which it left its source: its own, else the first of a group that it is in. */
+static uint32_t way_of(const struct look *l, const struct bad *b)
+{
+	if (b->group)
+		return b->group - 1;
+	for (uint32_t g = 0; g < l->n_groups; g++)
+		if (l->spreads[g].known && (l->spreads[g].proc == b->proc || l->spreads[g].several) &&
+		    silent_is_member(l->r, b->proc, g))
+			return g;
+	return UINT32_MAX;
+}
+
+static void put_way(const struct look *l, uint32_t group, char *out, size_t n_out)
 {
 	uint32_t n = l->n_bad - l->n_sources;
 
 	out[0] = '\0';
-	if (n > 0 && l->n_spreads > 0)
-		snprintf(out, n_out, " Call %" PRIu64 " of group %.60s carried it to others: %u more rank%s it.",
-			 l->spreads[0].call, l->r->ledger.match->groups[l->spreads[0].group].name, n,
+	if (n > 0 && group != UINT32_MAX)
+		snprintf(out, n_out, " Call %" PRIu64 " of group %.60s carried it on: %u more rank%s it.",
+			 l->spreads[group].call, l->r->ledger.match->groups[group].name, n,
 			 n == 1 ? " has" : "s have");
 }
 
@@ -253,6 +265,7 @@ static int tell(struct look *l)
 			     .evidence_json = evidence };
 	bool everywhere = l->n_sources > 1 && l->n_sources * FEW > l->n_looked;
 	bool results = l->n_sources == 0;
+	uint32_t group;
 
 	if (results && !find_suspects(l, &f, &b))
 		return 0;
@@ -270,14 +283,15 @@ static int tell(struct look *l)
 	f.step = b->step;
 	f.onset_ns = roster_place(r->ledger.roster, &r->ledger.roster->procs[b->proc], b->at_ns).at.ns;
 	f.module = b->kind == BAD_MODULE && !everywhere ? numbers_word(&r->numbers, b->module) : NULL;
-	if (b->group || l->n_spreads > 0) {
+	group = way_of(l, b);
+	if (group != UINT32_MAX) {
 		f.has_call = true;
-		f.call = b->group ? b->call : l->spreads[0].call;
-		f.group = r->ledger.match->groups[b->group ? b->group - 1 : l->spreads[0].group].name;
+		f.call = b->group ? b->call : l->spreads[group].call;
+		f.group = r->ledger.match->groups[group].name;
 	}
 	words_ranks(f.ranks, f.n_ranks, who, sizeof who);
 	put_where(r, b, where, sizeof where);
-	put_way(l, way, sizeof way);
+	put_way(l, group, way, sizeof way);
 	snprintf(detail, sizeof detail, "%s%s%s", where, device[0] ? "; " : "", device[0] ? device :
 		 everywhere ? "; everywhere at once" : results ? "; no bad input was seen" : "");
 	if (everywhere)
@@ -310,7 +324,8 @@ static int tell(struct look *l)
 
 int nan_source_look(struct rules *r)
 {
-	struct look l = { .r = r, .n_procs = r->ledger.roster->n_procs };
+	struct look l = { .r = r, .n_procs = r->ledger.roster->n_procs,
+			  .n_groups = r->ledger.match->n_groups };
 	bool ripe = false;
 	int e = 0;
 
@@ -322,7 +337,8 @@ int nan_source_look(struct rules *r)
 		return 0;
 	l.first = calloc(l.n_procs, sizeof *l.first);
 	l.source = calloc(l.n_procs, sizeof *l.source);
-	if (!l.first || !l.source) {
+	l.spreads = calloc((size_t)l.n_groups + 1, sizeof *l.spreads);
+	if (!l.first || !l.source || !l.spreads) {
 		e = -ENOMEM;
 	} else {
 		find_first(&l);
@@ -333,5 +349,6 @@ int nan_source_look(struct rules *r)
 	}
 	free(l.first);
 	free(l.source);
+	free(l.spreads);
 	return e;
 }

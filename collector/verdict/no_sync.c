@@ -10,7 +10,8 @@
  * for it, and what waits for it is the step's last piece of work. That on all ranks
  * and in all steps is likely a mistake; certain where sums of parameters or norms of
  * gradients of the members differ too. Without steps the passes may be steps of their
- * own (parameters averaged late on purpose): then only a notice. Where sums agree,
+ * own (parameters averaged late on purpose), and passes of one kernel each may be
+ * anything: then only a notice. Where sums agree,
  * nothing is said. The loop's own words (passes backward, optimizer) serve where
  * launches are not seen.
  *
@@ -66,7 +67,7 @@ static unsigned judge(const struct rules *r, const struct tally *t, uint32_t gro
 		return 0;
 	if (t->n_least < (r->finishing ? 2u : 4u))
 		return 0;
-	return t->first->stepless ? 1 : 2;
+	return t->first->doubtful ? 1 : 2;
 }
 
 static int tell(struct rules *r, const struct tally *t, uint32_t group, unsigned level,

@@ -67,10 +67,15 @@ uint32_t pulse_step(const struct pulse *p, uint32_t proc, int64_t at_ns)
 {
 	const struct pulse_proc *v = pulse_proc(p, proc);
 
-	for (uint64_t i = v ? v->n_steps : 0; i-- > 0 && v->n_steps - i <= PULSE_STEPS;)
-		if (v->steps[i % PULSE_STEPS].at_ns <= at_ns)
+	uint32_t begun = PULSE_NO_STEP;
+
+	for (uint64_t i = v ? v->n_steps : 0; i-- > 0 && v->n_steps - i <= PULSE_STEPS;) {
+		if (v->steps[i % PULSE_STEPS].at_ns < at_ns)
 			return v->steps[i % PULSE_STEPS].step;
-	return PULSE_NO_STEP;
+		if (v->steps[i % PULSE_STEPS].at_ns == at_ns)
+			begun = v->steps[i % PULSE_STEPS].step;
+	}
+	return begun;
 }
 
 /* ---- calls ---- */

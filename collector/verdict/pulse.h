@@ -17,6 +17,7 @@
 #include "../match/match.h"
 
 #define PULSE_SMALL_BYTES 64 /* a call of so little is a flag, a loss or a count */
+#define PULSE_CALLS 128 /* a process's newest */
 #define PULSE_NO_STEP EVENT_STEP_UNKNOWN
 
 struct pulse_sync { /* of one process and group */
@@ -24,7 +25,7 @@ struct pulse_sync { /* of one process and group */
 	uint32_t pending, from; /* launches: the last reduction; behind the last that was waited for */
 	uint32_t n_left_out;	/* reductions behind which whole passes ran */
 	uint32_t n_right, n_unclear;
-	bool stepless;		/* passes of no step: they may be of several */
+	bool doubtful;		/* of no step, so perhaps of several; or one kernel each */
 	uint32_t first_step, last_step;
 	uint64_t first_call;
 	uint32_t n_kernels, n_passes; /* of the first one: left out */
@@ -47,6 +48,7 @@ struct pulse_proc {
 	uint32_t n_slots, newest; /* newest: launch; 0 = none */
 	uint32_t synced, blocked_on; /* the host has waited for all launches up to here, for that one */
 	uint32_t step_from;	  /* first launch of this step */
+	uint32_t n_unjudged, judge_from; /* kernels that have not run, and their first launch */
 	struct pulse_sync *syncs;
 	uint32_t n_syncs, n_syncs_alloc;
 	struct pulse_pass *passes; /* of the newest steps */
@@ -63,7 +65,8 @@ struct pulse {
 void pulse_fini(struct pulse *p);
 /* 0 or -ENOMEM. group: index of a call's group, UINT32_MAX = no call. */
 int pulse_event(struct pulse *p, uint32_t proc, const struct event *ev, uint32_t group, uint64_t seq);
-/* The step that the process was in; EVENT_STEP_UNKNOWN. */
+/* The step that the process was in, of two that meet then the one that ends: numbers are
+ * checked at the end of a step. EVENT_STEP_UNKNOWN. */
 uint32_t pulse_step(const struct pulse *p, uint32_t proc, int64_t at_ns);
 const struct pulse_proc *pulse_proc(const struct pulse *p, uint32_t proc); /* NULL */
 /* What it knows of that call; NULL. */

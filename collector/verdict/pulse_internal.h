@@ -5,7 +5,6 @@
 
 #define PULSE_STEPS 64
 #define PULSE_CALLS_MIN 64
-#define PULSE_CALLS 128
 #define PULSE_PASS_STEPS 4
 #define PULSE_PASSES 32
 

@@ -23,6 +23,9 @@ static uint32_t oldest_wanted(const struct pulse_proc *p)
 {
 	uint32_t oldest = p->step_from ? p->step_from : p->newest;
 
+	if (p->n_unjudged && p->judge_from < oldest)
+		oldest = p->judge_from;
+
 	/* What belongs to an earlier step is not judged. */
 	for (uint32_t i = 0; i < p->n_syncs && p->n_steps == 0; i++)
 		if (p->syncs[i].pending && p->syncs[i].from < oldest)
@@ -55,6 +58,17 @@ static bool waits_for(const struct pulse_work *w, uint32_t launch)
 	return w->synced >= launch || w->blocked_on == launch;
 }
 
+/* It is judged once it has run, which may be many launches later. */
+static void expect(struct pulse_proc *p, struct pulse_work *w, uint32_t sync)
+{
+	uint32_t from = p->n_steps && p->step_from ? p->step_from : p->syncs[sync].from;
+
+	w->judge = sync + 1;
+	w->judged_call = p->syncs[sync].pending;
+	if (p->n_unjudged++ == 0 || from < p->judge_from)
+		p->judge_from = from;
+}
+
 /* Is this kernel the first that waits for a group's last reduction? All is known of
  * it once the next launch comes, or it has run. */
 static void meet(struct pulse_proc *p, struct pulse_work *w)
@@ -67,10 +81,8 @@ static void meet(struct pulse_proc *p, struct pulse_work *w)
 
 		if (!s->pending || s->pending >= w->launch || !waits_for(w, s->pending))
 			continue;
-		if (!w->judge) {
-			w->judge = i + 1;
-			w->judged_call = s->pending;
-		}
+		if (!w->judge)
+			expect(p, w, i);
 		s->pending = 0;
 	}
 }
@@ -137,6 +149,7 @@ int pulse_submit(struct pulse_proc *p, const struct event *ev, uint32_t group, u
 	if (group == UINT32_MAX || !pulse_reduces(w->op))
 		return 0;
 	w->group = group + 1;
+	w->begin_ns = (int64_t)ev->tick;
 	w->seq = seq;
 	s = sync_of(p, group);
 	if (s)
@@ -235,13 +248,26 @@ static bool is_large(const struct pulse_proc *p, const struct pulse_work *w)
 	return w->group && bytes_of(p, w) > PULSE_SMALL_BYTES;
 }
 
-/* Another reduction, or somebody who used this one already: not a plain picture. */
+/* Does a kernel launched behind it and before that one wait for it? */
+static bool is_used(const struct pulse_proc *p, uint32_t launch, uint32_t before)
+{
+	for (uint32_t i = launch + 1; i < before; i++) {
+		const struct pulse_work *w = work_at(p, i);
+
+		if (w && !w->call && waits_for(w, launch))
+			return true;
+	}
+	return false;
+}
+
+/* A reduction of another group that is not part of a pass (a pass uses its own), or
+ * somebody who used this one already: not a plain picture. */
 static bool has_others(const struct pulse_proc *p, const struct pulse_work *call, uint32_t to)
 {
 	for (uint32_t i = call->launch + 1; i < to; i++) {
 		const struct pulse_work *w = work_at(p, i);
 
-		if (!w || (w->group && w->group != call->group && is_large(p, w)))
+		if (!w || (w->group && w->group != call->group && is_large(p, w) && !is_used(p, i, to)))
 			return true;
 		for (uint32_t k = 0; k < w->n_waits; k++) {
 			const struct pulse_work *of = work_at(p, w->waits[k]);
@@ -254,28 +280,28 @@ static bool has_others(const struct pulse_proc *p, const struct pulse_work *call
 }
 
 static void note_left_out(struct pulse_sync *s, const struct pulse_work *call, uint32_t n_kernels,
-			  uint32_t n_passes, bool stepless)
+			  uint32_t n_passes, bool doubtful)
 {
 	if (s->n_left_out++ == 0) {
 		s->first_step = call->step;
 		s->first_call = call->seq;
 		s->n_kernels = n_kernels;
 		s->n_passes = n_passes;
-		s->stepless = stepless;
+		s->doubtful = doubtful;
 		s->at_ns = call->begin_ns;
 	}
 	s->last_step = call->step;
 }
 
-/* The first launch of the call's step, from `from` on. */
-static uint32_t step_begin(const struct pulse_proc *p, const struct pulse_work *call, uint32_t from)
+/* The first launch of its step, from `from` on; without steps that one. */
+static uint32_t step_begin(const struct pulse_proc *p, const struct pulse_work *w, uint32_t from)
 {
-	uint32_t i = call->launch;
+	uint32_t i = w->launch;
 
-	while (call->step != PULSE_NO_STEP && i > from && work_at(p, i - 1) &&
-	       work_at(p, i - 1)->step == call->step)
+	while (w->step != PULSE_NO_STEP && i > from && work_at(p, i - 1) &&
+	       work_at(p, i - 1)->step == w->step)
 		i--;
-	return call->step == PULSE_NO_STEP ? from : i;
+	return w->step == PULSE_NO_STEP ? from : i;
 }
 
 static void judge(struct pulse_proc *p, struct pulse_work *waiter)
@@ -286,6 +312,8 @@ static void judge(struct pulse_proc *p, struct pulse_work *waiter)
 	uint32_t from = s->from, n_passes = 0;
 
 	waiter->judge = 0;
+	p->n_unjudged -= p->n_unjudged > 0;
+	p->judge_from = waiter->step == PULSE_NO_STEP ? waiter->launch + 1 : step_begin(p, waiter, 1);
 	s->from = waiter->launch + 1;
 	while (call && call->launch > from && !(call->group == s->group + 1 && is_large(p, call)))
 		call = work_at(p, call->launch - 1);
@@ -302,7 +330,8 @@ static void judge(struct pulse_proc *p, struct pulse_work *waiter)
 	if (after.whole && before.whole && !has_others(p, call, waiter->launch))
 		n_passes = passes_after(&before, &after);
 	if (n_passes > 0)
-		note_left_out(s, call, after.n, n_passes, call->step == PULSE_NO_STEP);
+		note_left_out(s, call, after.n, n_passes, call->step == PULSE_NO_STEP ||
+							  (after.n == n_passes && before.n > 1));
 	else
 		s->n_unclear++;
 }
