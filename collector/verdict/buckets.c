@@ -109,6 +109,22 @@ static void put_bucket(const struct rules *r, const struct layout *l, uint32_t b
 		snprintf(out, n_out, "nothing");
 }
 
+/* It has reduced, or would if its calls fitted together. */
+static bool reduces(const struct rules *r, uint32_t group)
+{
+	const struct page *p = group < r->ledger.n_pages ? &r->ledger.pages[group] : NULL;
+
+	if (group < r->silent.n_groups && r->silent.groups[group].n > 0)
+		return true;
+	for (uint64_t i = p && p->any ? p->first : 0; p && p->any && i < p->next && i < p->first + 8; i++) {
+		const struct line *v = ledger_line(p, i);
+
+		if (v && pulse_reduces(v->shape.op) && v->shape.sized && v->shape.bytes > PULSE_SMALL_BYTES)
+			return true;
+	}
+	return false;
+}
+
 struct camp { /* the members of a group that list buckets */
 	uint32_t group;
 	uint32_t usual, other; /* processes: of the most; one that differs */
@@ -146,10 +162,10 @@ static uint32_t n_like(const struct rules *r, uint32_t proc, uint32_t group, uin
 /* A group whose members differ. */
 static bool find_camps(struct rules *r, struct camp *c)
 {
-	for (c->group = 0; c->group < r->silent.n_groups && c->group < r->ledger.match->n_groups; c->group++) {
+	for (c->group = 0; c->group < r->ledger.match->n_groups; c->group++) {
 		uint32_t first = 0, n_first;
 
-		if (r->silent.groups[c->group].n == 0)
+		if (!reduces(r, c->group))
 			continue;
 		while (first < r->numbers.n_procs && first < r->ledger.roster->n_procs &&
 		       !is_peer(r, first, UINT32_MAX, c->group))

@@ -10,7 +10,8 @@
  * few; when nearly all have them at once, nobody is (then it is the loss, the data or
  * the learning rate). If only results were bad, the members that are not known to
  * have gone in with finite values are looked at. A step that the loss scaler skipped
- * is its business, unless it skips without end.
+ * is its business, unless it skips without end; and what a finite loss came of was a
+ * mask or a limit.
  *
  * Certain where the inputs of all others of that call are known to be finite. Device
  * errors stand beside it, they do not decide.
@@ -43,9 +44,24 @@ struct look {
 	uint32_t n_looked, n_bad, n_sources; /* processes: with words of this kind */
 };
 
-/* What scalers acted on, or may yet. */
+/* A mask or a limit may be infinite: the loss that came of it is finite. One that is said in
+ * the same step may be older than a gradient. */
+static bool came_to_nothing(const struct rules *r, const struct bad *b)
+{
+	const struct number_proc *p = &r->numbers.procs[b->proc];
+
+	if (p->n_losses == 0 || p->loss_ns <= b->at_ns)
+		return false;
+	if (b->kind == BAD_MODULE && !b->backward)
+		return true;
+	return b->step != EVENT_STEP_UNKNOWN && p->loss_step != EVENT_STEP_UNKNOWN && p->loss_step > b->step;
+}
+
+/* What scalers acted on. */
 static bool is_handled(const struct rules *r, const struct scaling *s, const struct bad *b)
 {
+	if (came_to_nothing(r, b))
+		return true;
 	return s->n > 0 && s->n_tail <= SCALING_ENDLESS && scaling_skipped(r, b);
 }
 

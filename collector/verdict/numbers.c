@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -256,14 +257,25 @@ static int64_t whole(const json_t *fields, const char *key)
 	return x >= 0 && x < 4e18 ? (int64_t)x : -1;
 }
 
-static const char *first_text(const json_t *fields, const char *a, const char *b, const char *c)
+/* The first of these that is a name; a number is one too. */
+static const char *name_of(const json_t *fields, const char *const keys[3], char buf[24])
 {
-	const char *text = json_string_value(json_object_get(fields, a));
+	for (unsigned i = 0; i < 3; i++) {
+		const json_t *v = json_object_get(fields, keys[i]);
 
-	if (!text)
-		text = json_string_value(json_object_get(fields, b));
-	return text ? text : json_string_value(json_object_get(fields, c));
+		if (json_is_string(v))
+			return json_string_value(v);
+		if (json_is_integer(v)) {
+			snprintf(buf, 24, "%lld", (long long)json_integer_value(v));
+			return buf;
+		}
+	}
+	return NULL;
 }
+
+static const char *const param_keys[3] = { "param", "name", "module" };
+static const char *const module_keys[3] = { "module", "name", "param" };
+static const char *const group_keys[3] = { "pg", "group", "comm" };
 
 /* Index + 1 of the process's group of that name; 0. */
 static uint32_t group_of(struct numbers *n, const struct match *m, int32_t restart_count,
@@ -311,12 +323,13 @@ static int note_round(struct note *a, enum number_kind kind, uint32_t sub)
 static int note_value(struct note *a, enum number_kind kind)
 {
 	uint32_t sub = 0;
+	char buf[24];
 	int64_t bucket = whole(a->fields, "bucket");
 	int r = 0;
 
 	a->s.v = number(a->fields, "v");
 	if (kind == NUMBER_PARAM_SUM)
-		r = word_of(a->n, first_text(a->fields, "param", "name", "module"), &sub);
+		r = word_of(a->n, name_of(a->fields, param_keys, buf), &sub);
 	else if (bucket >= 0 && bucket < UINT32_MAX)
 		sub = (uint32_t)bucket + 1;
 	return r < 0 || isnan(a->s.v) ? r : note_round(a, kind, sub);
@@ -339,19 +352,31 @@ static int note_finite(struct note *a, enum bad_kind kind)
 			 
 			 .at_ns = a->s.at_ns, .now_ns = a->now_ns, .n = number(a->fields, "nonfinite") };
 	int64_t call = whole(a->fields, "seq");
+	char buf[24];
 	int r = 0;
 
 	a->n->news_now_ns = a->now_ns;
 	a->n->n_notes++;
 	a->p->n_checks++;
 	if (kind == BAD_LOSS) {
-		const json_t *v = json_object_get(a->fields, "v");
+		double loss = number(a->fields, "v");
+		/* None, as NaN is written too; or nothing where a stage has no loss. */
+		bool none = json_is_null(json_object_get(a->fields, "v")) && a->p->n_losses > 0;
 
-		b.n = json_is_null(v) || isinf(number(a->fields, "v")) ? 1 : 0;
+		b.n = none || isinf(loss) ? 1 : 0;
+		if (isfinite(loss)) {
+			a->p->n_losses++;
+			a->p->loss_step = b.step;
+			a->p->loss_ns = b.at_ns;
+		}
 	} else if (kind == BAD_MODULE) {
-		r = word_of(a->n, first_text(a->fields, "module", "name", "param"), &b.module);
+		const char *phase = json_string_value(json_object_get(a->fields, "phase"));
+
+		b.backward = phase && phase[0] == 'b';
+		r = word_of(a->n, name_of(a->fields, module_keys, buf), &b.module);
 	} else {
-		b.group = group_of(a->n, a->m, a->proc->restart_count, first_text(a->fields, "pg", "group", "comm"));
+		b.group = group_of(a->n, a->m, a->proc->restart_count,
+				   name_of(a->fields, group_keys, buf));
 		b.call = call < 0 ? 0 : (uint64_t)call;
 		a->s.v = b.n;
 		if (b.group && call >= 0)
@@ -365,8 +390,9 @@ static int note_finite(struct note *a, enum bad_kind kind)
 static int note_placed(struct note *a)
 {
 	int64_t bucket = whole(a->fields, "id");
+	char buf[24];
 	struct placed v = { .bucket = (uint32_t)bucket };
-	int r = word_of(a->n, first_text(a->fields, "param", "name", "module"), &v.param);
+	int r = word_of(a->n, name_of(a->fields, param_keys, buf), &v.param);
 
 	a->n->layout_now_ns = a->now_ns;
 	a->n->n_layout_notes++;

@@ -48,6 +48,7 @@ enum bad_kind { BAD_INPUT, BAD_OUTPUT, BAD_MODULE, BAD_LOSS };
 
 struct bad { /* a value that is not finite */
 	uint8_t kind;
+	bool backward; /* module: in that phase */
 	uint32_t proc, step;
 	uint32_t group; /* index + 1 */
 	uint32_t module; /* word */
@@ -70,7 +71,10 @@ struct layout {
 
 struct number_proc {
 	uint32_t n_said[NUMBER_N_KINDS], n_bad;
-	uint64_t n_checks; /* modules and losses that were looked at */
+	uint64_t n_checks; /* values that were looked at */
+	uint64_t n_losses; /* finite ones, and the newest of them: */
+	uint32_t loss_step;
+	int64_t loss_ns;
 	struct layout layout;
 };
 

@@ -13,7 +13,8 @@
  *
  * Neighbours: silent.group_without_sync, silent.no_sync_after_last_backward,
  * silent.scaler_disagrees, mismatch.* (what makes replicas differ; told first),
- * silent.parameter_outside_sync (one parameter differs and is in no bucket).
+ * silent.parameter_outside_sync (one parameter differs and is in no bucket; told from here where
+ * gradients agree and parameters drift further apart since the first check).
  */
 #include "rules.h"
 
@@ -23,6 +24,7 @@
 
 #define SETTLED_NS INT64_C(5000000000) /* who comes together again has done so by then */
 #define LOOK_NS INT64_C(2000000000)
+#define DRIFTS 1.2
 
 /* Had the group reduced in the step of that round, as far as that is known? */
 static bool reduced(const struct rules *r, uint32_t group, const struct round *v)
@@ -79,6 +81,31 @@ static bool others_agree(const struct rules *r, uint32_t group, const struct rou
 	return false;
 }
 
+/* Everything that is in a bucket agrees, and the parameters drift further apart: it is what
+ * is in none. One that was damaged once keeps its distance. */
+static bool is_outside(const struct rules *r, uint32_t group, const struct compared *c)
+{
+	double first = fabs(c->values[0] - c->values[1]), last = first;
+	struct compared norms;
+	const struct round *v;
+
+	silent_compare(r, group, NUMBER_GRAD_NORM, UINT32_MAX, &norms);
+	if (norms.n_apart > 0 || norms.n_equal == 0 || c->first->kind != NUMBER_PARAM_SUM || c->equal_before)
+		return false;
+	for (uint64_t i = 0; (v = numbers_round(&r->numbers, i)); i++) {
+		double low = (double)INFINITY, high = -low;
+
+		for (uint32_t k = 0; v == c->newest && k < v->n; k++)
+			if (isfinite(v->v[k].v) && silent_is_member(r, v->v[k].proc, group)) {
+				low = fmin(low, v->v[k].v);
+				high = fmax(high, v->v[k].v);
+			}
+		if (v == c->newest)
+			last = high - low;
+	}
+	return last > first * DRIFTS;
+}
+
 static int tell(struct rules *r, uint32_t group, const struct compared *c, bool before)
 {
 	const struct round *v = c->first;
@@ -116,6 +143,15 @@ static int tell(struct rules *r, uint32_t group, const struct compared *c, bool 
 		 where, values, v->counted ? "from check" : "from step", (unsigned long long)v->key);
 	f.evidence_json = norm ? "[{\"view\":\"record\",\"category\":\"check.grad_norm\"}]"
 			       : "[{\"view\":\"record\",\"category\":\"check.param_sum\"}]";
+	if (is_outside(r, group, c)) {
+		f.class_name = "silent.parameter_outside_sync";
+		f.confidence = CONFIDENCE_LIKELY;
+		f.n_ranks = 0;
+		snprintf(sentence, sizeof sentence,
+			 "Gradients of all buckets of group %.60s agree, yet the parameters drift apart (%s), from step "
+			 "%u on: a parameter is in no bucket and is never reduced. Look for one that was added after "
+			 "the model was wrapped, or that is on the list of what to ignore.", f.group, values, f.step);
+	}
 	f.rules_out_json = "[\"silent.group_without_sync: the group reduces\","
 			   "\"averaging every k-th step: it reduced in this step, and they did not come together\"]";
 	r->silent.told = r->silent.desync = true;
@@ -133,7 +169,7 @@ static int look_at(struct rules *r, uint32_t group, unsigned kind, uint32_t sub)
 	    (!reduced(r, group, c.first) && !reduced(r, group, c.newest)) ||
 	    (c.last_equal && c.last_equal->key > c.first->key))
 		return 0;
-	before = c.equal_before || others_agree(r, group, c.first);
+	before = c.equal_before || others_agree(r, group, c.first) || is_outside(r, group, &c);
 	most(r, group, c.first, &n, &n_members);
 	if (!before && (kind == NUMBER_GRAD_NORM || n_members < 3 || 2 * n <= n_members || n < 2))
 		return 0;

@@ -30,6 +30,20 @@ static bool same_deed(const struct sample *a, const struct sample *b, bool scale
 	return !scale || isnan(a->v) || isnan(b->v) || !silent_apart(a->v, b->v);
 }
 
+/* Numbers of a record mean nothing where one may be lost; what a scaler says itself goes
+ * before what it found. */
+static bool counts(const struct rules *r, const struct round *v)
+{
+	for (uint32_t i = 0; v->counted && i < v->n; i++) {
+		const struct ledger_proc *p = ledger_proc(&r->ledger, v->v[i].proc);
+
+		if (p && p->lost)
+			return false;
+	}
+	return v->kind != NUMBER_OVERFLOW ||
+	       !numbers_find(&r->numbers, NUMBER_SCALE, v->life, 0, v->key, v->counted);
+}
+
 /* The first round in which ranks part. */
 static const struct round *parted(const struct rules *r, unsigned kind)
 {
@@ -41,7 +55,7 @@ static const struct round *parted(const struct rules *r, unsigned kind)
 		if (v->kind != kind || v->life != r->life || (found && found->key <= v->key) ||
 		    (!r->finishing && r->now_ns - v->news_now_ns < SETTLED_NS))
 			continue;
-		for (uint32_t k = 1; k < v->n && same; k++)
+		for (uint32_t k = 1; k < v->n && same && counts(r, v); k++)
 			same = same_deed(&v->v[0], &v->v[k], kind == NUMBER_SCALE);
 		if (!same)
 			found = v;

@@ -59,7 +59,16 @@ static int64_t stage_of(const struct rules *r, const struct sample *s)
 	return -1;
 }
 
-/* Where that step's overflow was. */
+static uint32_t n_procs(const struct rules *r)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->ledger.roster->n_procs; i++)
+		n += r->ledger.roster->procs[i].life == r->life;
+	return n;
+}
+
+/* Where that step's overflow was: those that say nothing of it have none. */
 static void read_place(const struct rules *r, const struct round *v, struct scaling *ret)
 {
 	bool any = false, clean = false;
@@ -84,7 +93,7 @@ static void read_place(const struct rules *r, const struct round *v, struct scal
 		any = true;
 	}
 	ret->n_found += any;
-	ret->n_others_clean += any && clean;
+	ret->n_others_clean += any && (clean || 2 * v->n <= n_procs(r));
 }
 
 void scaling_read(const struct rules *r, struct scaling *ret)

@@ -24,7 +24,7 @@
 #include <stdlib.h>
 
 #define MIN_STEPS 2 /* in which a sibling reduced and this one did not */
-#define MAX_WORK_RATIO 3.0
+#define MAX_WORK_RATIO 2.0
 #define MAX_TRIED 8 /* siblings of one group */
 #define LOOK_NS INT64_C(5000000000) /* siblings are many: not in every look */
 
