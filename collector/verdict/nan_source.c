@@ -248,16 +248,24 @@ static void put_where(const struct rules *r, const struct bad *b, char *out, siz
 		snprintf(out, n_out, "in the %s of a collective", b->kind == BAD_INPUT ? "input" : "result");
 }
 
-/* The call by which it left its source: its own, else the first of a group that it is in. */
+/* The call by which it left its source: its own, else the first that was asked for. */
 static uint32_t way_of(const struct look *l, const struct bad *b)
 {
+	uint32_t best = UINT32_MAX;
+	int64_t best_ns = INT64_MAX;
+
 	if (b->group)
 		return b->group - 1;
-	for (uint32_t g = 0; g < l->n_groups; g++)
-		if (l->spreads[g].known && (l->spreads[g].proc == b->proc || l->spreads[g].several) &&
-		    silent_is_member(l->r, b->proc, g))
-			return g;
-	return UINT32_MAX;
+	for (uint32_t g = 0; g < l->n_groups; g++) {
+		const struct spread *s = &l->spreads[g];
+		const struct pulse_call *c = s->known ? pulse_call(&l->r->pulse, b->proc, g, s->call) : NULL;
+
+		if (c && c->asked_ns >= b->at_ns && c->asked_ns < best_ns) {
+			best_ns = c->asked_ns;
+			best = g;
+		}
+	}
+	return best;
 }
 
 static void put_way(const struct look *l, uint32_t group, char *out, size_t n_out)

@@ -53,7 +53,8 @@ struct pulse_proc {
 	uint32_t n_syncs, n_syncs_alloc;
 	struct pulse_pass *passes; /* of the newest steps */
 	uint64_t n_backward;	   /* passes that it said it made */
-	int64_t busy_ns;	   /* of kernels */
+	uint32_t running;	   /* the kernel that began last */
+	int64_t running_ns, busy_ns; /* since when; of kernels, about */
 	struct pulse_sync by_passes; /* as far as the loop's words tell */
 };
 

@@ -341,6 +341,12 @@ void pulse_kernel(struct pulse_proc *p, const struct event *ev)
 	struct pulse_work *w = work_at(p, event_low(ev->a));
 	int64_t at_ns = (int64_t)ev->tick;
 
+	if (ev->kind == EVENT_KERNEL_BEGIN) {
+		p->running = event_low(ev->a);
+		p->running_ns = at_ns;
+	} else if (p->running == event_low(ev->a)) {
+		p->busy_ns += at_ns - p->running_ns;
+	}
 	if (!w)
 		return;
 	if (ev->kind == EVENT_KERNEL_BEGIN) {
@@ -348,7 +354,6 @@ void pulse_kernel(struct pulse_proc *p, const struct event *ev)
 		return;
 	}
 	w->dur_ns = w->begin_ns == FACT_NONE ? 0 : at_ns - w->begin_ns;
-	p->busy_ns += w->dur_ns;
 	meet(p, w);
 	if (w->judge)
 		judge(p, w);

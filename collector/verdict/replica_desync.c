@@ -158,6 +158,19 @@ static int tell(struct rules *r, uint32_t group, const struct compared *c, bool 
 	return rules_tell(r, &f);
 }
 
+/* The first round in a step that reduced, behind all in which they agreed. */
+static bool find_first(const struct rules *r, uint32_t group, struct compared *c, unsigned kind, uint32_t sub)
+{
+	const struct round *v, *first = NULL;
+
+	for (uint64_t i = 0; (v = numbers_round(&r->numbers, i)); i++)
+		if (v->kind == kind && v->sub == sub && v->life == r->life &&
+		    (!c->last_equal || v->key > c->last_equal->key) && (!first || v->key < first->key) &&
+		    reduced(r, group, v) && silent_range(r, group, v, c))
+			first = v;
+	return first && silent_range(r, group, first, c);
+}
+
 static int look_at(struct rules *r, uint32_t group, unsigned kind, uint32_t sub)
 {
 	struct compared c;
@@ -165,10 +178,10 @@ static int look_at(struct rules *r, uint32_t group, unsigned kind, uint32_t sub)
 	bool before;
 
 	silent_compare(r, group, kind, sub, &c);
-	if (!c.first || !c.apart_last || (!r->finishing && r->now_ns - c.first->news_now_ns < SETTLED_NS) ||
-	    (!reduced(r, group, c.first) && !reduced(r, group, c.newest)) ||
-	    (c.last_equal && c.last_equal->key > c.first->key))
+	if (!c.first || !c.apart_last || !find_first(r, group, &c, kind, sub) ||
+	    (!r->finishing && r->now_ns - c.first->news_now_ns < SETTLED_NS))
 		return 0;
+	c.equal_before |= c.last_equal != NULL;
 	before = c.equal_before || others_agree(r, group, c.first) || is_outside(r, group, &c);
 	most(r, group, c.first, &n, &n_members);
 	if (!before && (kind == NUMBER_GRAD_NORM || n_members < 3 || 2 * n <= n_members || n < 2))

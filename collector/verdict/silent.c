@@ -147,6 +147,16 @@ static void take_first(const struct rules *r, const struct round *v, const struc
 	}
 }
 
+bool silent_range(const struct rules *r, uint32_t group, const struct round *v, struct compared *ret)
+{
+	const struct sample *s[2];
+
+	if (range(r, group, v, s) < 2 || !silent_apart(s[0]->v, s[1]->v))
+		return false;
+	take_first(r, v, s, ret);
+	return true;
+}
+
 void silent_compare(const struct rules *r, uint32_t group, unsigned kind, uint32_t sub,
 		    struct compared *ret)
 {

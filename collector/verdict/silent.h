@@ -61,6 +61,8 @@ uint32_t silent_steps_behind(const struct silent_group *g, int64_t step);
 /* sub: UINT32_MAX = any; only those that also have this bucket or parameter. */
 void silent_compare(const struct rules *r, uint32_t group, unsigned kind, uint32_t sub,
 		    struct compared *ret);
+/* Are its members apart in that round? Then it becomes the first. */
+bool silent_range(const struct rules *r, uint32_t group, const struct round *v, struct compared *ret);
 /* "rank 0: 1.0031, rank 1: 1.00287" */
 void silent_words(const struct compared *c, char *out, size_t n_out);
 
