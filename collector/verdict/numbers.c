@@ -425,7 +425,7 @@ int numbers_note(struct numbers *n, const struct pulse *pulse, const struct matc
 
 	while (kind < N && strcmp(categories[kind], category) != 0)
 		kind++;
-	if (kind == N || proc >= MAX_PROCS || n_fields > MAX_BYTES || !m->roster)
+	if (kind == N || proc >= MAX_PROCS || n_fields > MAX_BYTES || !m->roster->procs[proc].life)
 		return 0;
 	fields = json_loadb(fields_json, n_fields, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_is_object(fields)) {
