@@ -319,7 +319,7 @@ static int is_listed(const struct rules *r, uint32_t group, uint32_t param)
 static int tell_unlisted(struct rules *r, uint32_t group, const struct compared *c)
 {
 	char sentence[600], values[120], detail[240];
-	const char *name = numbers_word(&r->numbers, c->first->sub);
+	const char *name = numbers_word(&r->numbers, c->first->sub & ~NUMBERS_NAMED);
 	struct finding f = { .class_name = "silent.parameter_outside_sync", .severity = SEVERITY_WRONG,
 			     .confidence = CONFIDENCE_CERTAIN, .group = r->ledger.match->groups[group].name,
 			     .module = name, .detail = detail, .sentence = sentence, .onset_ns = FACT_NONE,
@@ -353,13 +353,13 @@ int outside_sync_look(struct rules *r)
 		for (uint64_t i = 0; r->silent.groups[g].n > 0 && (v = numbers_round(&r->numbers, i)); i++) {
 			struct compared c;
 
-			if (v->kind != NUMBER_PARAM_SUM || v->life != r->life || v->sub == 0)
+			if (v->kind != NUMBER_PARAM_SUM || v->life != r->life || !(v->sub & NUMBERS_NAMED))
 				continue;
 			silent_compare(r, g, NUMBER_PARAM_SUM, v->sub, &c);
 			if (c.first != v || !c.apart_last ||
 			    (!r->finishing && r->now_ns - v->news_now_ns < APART_NS))
 				continue;
-			if (is_listed(r, g, v->sub) == 0)
+			if (is_listed(r, g, v->sub & ~NUMBERS_NAMED) == 0)
 				found = found.first ? found : c;
 			else
 				listed_apart = true;

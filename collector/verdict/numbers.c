@@ -328,9 +328,10 @@ static int note_value(struct note *a, enum number_kind kind)
 	int r = 0;
 
 	a->s.v = number(a->fields, "v");
-	if (kind == NUMBER_PARAM_SUM)
-		r = word_of(a->n, name_of(a->fields, param_keys, buf), &sub);
-	else if (bucket >= 0 && bucket < UINT32_MAX)
+	r = word_of(a->n, name_of(a->fields, param_keys, buf), &sub);
+	if (sub)
+		sub |= NUMBERS_NAMED;
+	else if (bucket >= 0 && bucket < INT32_MAX)
 		sub = (uint32_t)bucket + 1;
 	return r < 0 || isnan(a->s.v) ? r : note_round(a, kind, sub);
 }

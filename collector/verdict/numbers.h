@@ -14,10 +14,11 @@
 #include "../match/match.h"
 
 #define NUMBERS_ROUNDS 1024
+#define NUMBERS_NAMED (1u << 31) /* a sub that is a word, of a parameter */
 
 enum number_kind {
-	NUMBER_PARAM_SUM,   /* check.param_sum: v; sub = parameter */
-	NUMBER_GRAD_NORM,   /* check.grad_norm: v; sub = bucket + 1 */
+	NUMBER_PARAM_SUM,   /* check.param_sum: v; sub = 0, bucket + 1, or a parameter's name */
+	NUMBER_GRAD_NORM,   /* check.grad_norm: the same */
 	NUMBER_SCALE,	    /* scaler.update: v = scale, w = skip */
 	NUMBER_OVERFLOW,    /* scaler.overflow: v = found, w = skip, stage */
 	NUMBER_FLAG_READ,   /* memcpy.found_inf_to_host: v = value */

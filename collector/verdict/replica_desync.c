@@ -125,13 +125,13 @@ static int tell(struct rules *r, uint32_t group, const struct compared *c, bool 
 	silent_words(c, values, sizeof values);
 	if (f.n_ranks > 0)
 		words_ranks(f.ranks, f.n_ranks, who, sizeof who);
-	if (norm && v->sub > 0) {
+	if (v->sub & NUMBERS_NAMED) {
+		f.module = numbers_word(&r->numbers, v->sub & ~NUMBERS_NAMED);
+		snprintf(where, sizeof where, " of %.80s", f.module);
+	} else if (v->sub > 0) {
 		f.has_bucket = true;
 		f.bucket = v->sub - 1;
 		snprintf(where, sizeof where, " of bucket %u", f.bucket);
-	} else if (v->sub > 0) {
-		f.module = numbers_word(&r->numbers, v->sub);
-		snprintf(where, sizeof where, " of %.80s", f.module);
 	}
 	snprintf(detail, sizeof detail, "%s%s: %s", norm ? "gradients" : "parameters", where, values);
 	snprintf(sentence, sizeof sentence,
