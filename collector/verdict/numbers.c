@@ -349,7 +349,7 @@ static int note_scaler(struct note *a, enum number_kind kind)
 
 static int note_finite(struct note *a, enum bad_kind kind)
 {
-	struct bad b = { .kind = (uint8_t)kind, .proc = a->s.proc, .step = a->s.step,
+	struct bad b = { .kind = (uint8_t)kind, .proc = a->s.proc, .step = a->s.own,
 			 
 			 .at_ns = a->s.at_ns, .now_ns = a->now_ns, .n = number(a->fields, "nonfinite") };
 	int64_t call = whole(a->fields, "seq");
@@ -438,9 +438,8 @@ int numbers_note(struct numbers *n, const struct pulse *pulse, const struct matc
 	a.fields = fields;
 	step = whole(fields, "step");
 	a.s = (struct sample){ .proc = proc, .stage = -1, .v = (double)NAN, .w = (double)NAN,
-			       .at_ns = at_ns,
-			       .step = step >= 0 && step < UINT32_MAX ? (uint32_t)step
-								      : pulse_step(pulse, proc, at_ns) };
+			       .at_ns = at_ns, .own = pulse_step(pulse, proc, at_ns) };
+	a.s.step = step >= 0 && step < UINT32_MAX ? (uint32_t)step : a.s.own;
 	if (!a.p)
 		r = -ENOMEM;
 	else if (kind <= GRAD_NORM)

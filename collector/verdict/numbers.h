@@ -30,7 +30,7 @@ enum number_kind {
 struct sample {
 	uint32_t proc;
 	int32_t stage; /* -1 = not said */
-	uint32_t step; /* EVENT_STEP_UNKNOWN */
+	uint32_t step, own; /* as it was said, as the process had it then; EVENT_STEP_UNKNOWN */
 	double v, w;   /* NAN = not said */
 	int64_t at_ns; /* host */
 };
@@ -50,7 +50,7 @@ enum bad_kind { BAD_INPUT, BAD_OUTPUT, BAD_MODULE, BAD_LOSS };
 struct bad { /* a value that is not finite */
 	uint8_t kind;
 	bool backward; /* module: in that phase */
-	uint32_t proc, step;
+	uint32_t proc, step; /* step: as its process had it */
 	uint32_t group; /* index + 1 */
 	uint32_t module; /* word */
 	uint64_t call;

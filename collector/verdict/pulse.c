@@ -51,16 +51,33 @@ static struct pulse_proc *reach(struct pulse *p, uint32_t proc)
 
 /* ---- steps ---- */
 
-static int on_step(struct pulse_proc *p, const struct event *ev)
+/* The end of one is the beginning of the next, unless that says so itself. number: of the
+ * whole run, over restarts. */
+static int on_step(struct pulse_proc *p, const struct event *ev, uint32_t number)
 {
+	struct pulse_step *last;
+
 	if (!p->steps)
 		p->steps = calloc(PULSE_STEPS, sizeof *p->steps);
 	if (!p->steps)
 		return -ENOMEM;
-	p->steps[p->n_steps++ % PULSE_STEPS] =
-		(struct pulse_step){ (int64_t)ev->tick, event_step(ev->a) };
+	if (event_step(ev->a) != PULSE_NO_STEP && number != PULSE_NO_STEP)
+		p->before = number - event_step(ev->a) - (ev->kind == EVENT_STEP_END);
+	last = p->n_steps ? &p->steps[(p->n_steps - 1) % PULSE_STEPS] : NULL;
+	if (last && last->step == number) {
+		last->at_ns = (int64_t)ev->tick;
+		return 0;
+	}
+	p->steps[p->n_steps++ % PULSE_STEPS] = (struct pulse_step){ (int64_t)ev->tick, number };
 	p->step_from = 0;
 	return 0;
+}
+
+uint32_t pulse_number(const struct pulse_proc *p, const struct event *ev)
+{
+	uint32_t step = event_step(ev->a);
+
+	return step == PULSE_NO_STEP ? step : step + p->before;
 }
 
 uint32_t pulse_step(const struct pulse *p, uint32_t proc, int64_t at_ns)
@@ -218,7 +235,7 @@ static void on_phase(struct pulse_proc *p, const struct event *ev)
 	if (ev->flags != PHASE_BACKWARD && (ev->flags != PHASE_OPTIMIZER || !begin))
 		return;
 	p->n_backward += ev->flags == PHASE_BACKWARD && begin;
-	s = pass_of(p, event_step(ev->a));
+	s = pass_of(p, pulse_number(p, ev));
 	if (!s)
 		return;
 	if (ev->flags == PHASE_OPTIMIZER) {
@@ -233,7 +250,7 @@ static void on_phase(struct pulse_proc *p, const struct event *ev)
 
 static void on_reduction(struct pulse_proc *p, const struct event *ev, uint32_t group)
 {
-	struct pulse_pass *s = pass_of(p, event_step(ev->a));
+	struct pulse_pass *s = pass_of(p, pulse_number(p, ev));
 
 	if (s && (int64_t)ev->tick > s->reduced_ns)
 		s->reduced_ns = (int64_t)ev->tick;
@@ -251,7 +268,8 @@ void pulse_finish(struct pulse *p)
 
 /* ---- events ---- */
 
-int pulse_event(struct pulse *p, uint32_t proc, const struct event *ev, uint32_t group, uint64_t seq)
+int pulse_event(struct pulse *p, uint32_t proc, uint32_t step, const struct event *ev, uint32_t group,
+		uint64_t seq)
 {
 	struct pulse_proc *v = proc < MAX_PROCS ? reach(p, proc) : NULL;
 	uint64_t bytes = ev->b & ~EVENT_COLL_SYNC_BIT;
@@ -261,7 +279,8 @@ int pulse_event(struct pulse *p, uint32_t proc, const struct event *ev, uint32_t
 		return proc < MAX_PROCS ? -ENOMEM : 0;
 	switch (ev->kind) {
 	case EVENT_STEP_BEGIN:
-		return on_step(v, ev);
+	case EVENT_STEP_END:
+		return on_step(v, ev, step);
 	case EVENT_LAUNCH:
 		return pulse_launch(v, ev);
 	case EVENT_STREAM_WAIT:

@@ -42,6 +42,7 @@ struct pulse_call {
 struct pulse_proc {
 	struct pulse_step { int64_t at_ns; uint32_t step; } *steps; /* ring */
 	uint64_t n_steps;
+	uint32_t before; /* steps of earlier starts of the job */
 	struct pulse_call *calls; /* ring */
 	uint64_t n_calls;
 	struct pulse_work *works; /* ring by launch */
@@ -64,8 +65,10 @@ struct pulse {
 };
 
 void pulse_fini(struct pulse *p);
-/* 0 or -ENOMEM. group: index of a call's group, UINT32_MAX = no call. */
-int pulse_event(struct pulse *p, uint32_t proc, const struct event *ev, uint32_t group, uint64_t seq);
+/* 0 or -ENOMEM. step: the process's, once it is known of the event; group: index of a call's
+ * group, UINT32_MAX = no call. */
+int pulse_event(struct pulse *p, uint32_t proc, uint32_t step, const struct event *ev, uint32_t group,
+		uint64_t seq);
 /* The step that the process was in, of two that meet then the one that ends: numbers are
  * checked at the end of a step. EVENT_STEP_UNKNOWN. */
 uint32_t pulse_step(const struct pulse *p, uint32_t proc, int64_t at_ns);

@@ -30,6 +30,8 @@ struct pulse_pass {
 	int64_t reduced_ns, optimizer_ns; /* the last; FACT_NONE */
 };
 
+/* The number of the step that the event is of, as the run counts them. */
+uint32_t pulse_number(const struct pulse_proc *p, const struct event *ev);
 int pulse_launch(struct pulse_proc *p, const struct event *ev);
 void pulse_wait(struct pulse_proc *p, const struct event *ev);
 int pulse_submit(struct pulse_proc *p, const struct event *ev, uint32_t group, uint64_t seq);

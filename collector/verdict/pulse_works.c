@@ -101,7 +101,7 @@ int pulse_launch(struct pulse_proc *p, const struct event *ev)
 	if (p->step_from == 0)
 		p->step_from = launch;
 	p->works[launch & (p->n_slots - 1)] = (struct pulse_work){
-		.launch = launch, .step = event_step(ev->a), .stream = ev->flags,
+		.launch = launch, .step = pulse_number(p, ev), .stream = ev->flags,
 		.begin_ns = FACT_NONE, .dur_ns = FACT_NONE, .synced = p->synced,
 		.blocked_on = p->blocked_on,
 	};

@@ -31,10 +31,10 @@ static bool reduced(const struct rules *r, uint32_t group, const struct round *v
 {
 	const struct silent_group *g = &r->silent.groups[group];
 
-	if (v->counted || g->n_steps == 0)
+	if (v->v[0].own == EVENT_STEP_UNKNOWN || g->n_steps == 0)
 		return true;
 	for (uint32_t i = 0; i < g->n_steps && i < SILENT_STEPS; i++)
-		if (g->steps[i] == v->key)
+		if (g->steps[i] == v->v[0].own)
 			return true;
 	return false;
 }

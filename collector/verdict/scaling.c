@@ -145,8 +145,8 @@ bool scaling_skipped(const struct rules *r, const struct bad *b)
 
 		if ((v->kind != NUMBER_SCALE && v->kind != NUMBER_OVERFLOW) || v->life != r->life)
 			continue;
-		if (b->step != EVENT_STEP_UNKNOWN && !v->counted) {
-			if (v->key == b->step && skipped(v))
+		if (b->step != EVENT_STEP_UNKNOWN && v->v[0].own != EVENT_STEP_UNKNOWN) {
+			if (v->v[0].own == b->step && skipped(v))
 				return true;
 			continue;
 		}

@@ -39,7 +39,7 @@ int silent_event(struct rules *r, const struct proc *p, const struct event *ev)
 			seq = match_seq(r->ledger.match, group, event_low(ev->a));
 		}
 	}
-	return pulse_event(&r->pulse, (uint32_t)(p - r->ledger.roster->procs), ev, group, seq);
+	return pulse_event(&r->pulse, (uint32_t)(p - r->ledger.roster->procs), p->cur_step, ev, group, seq);
 }
 
 int silent_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,

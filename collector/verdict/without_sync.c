@@ -88,7 +88,7 @@ static bool progress(const struct rules *r, const struct group *g, int64_t *ret_
 
 		if (p->life != r->life || idmap_get(&g->member_of, (uint32_t)p->rank) == IDMAP_NONE)
 			continue;
-		done = p->cur_step == EVENT_STEP_UNKNOWN ? -1 : (int64_t)p->cur_step - 1 + (p->gone && !p->died);
+		done = p->cur_step == EVENT_STEP_UNKNOWN ? -1 : (int64_t)p->cur_step - 1;
 		*ret_done = done < *ret_done ? done : *ret_done;
 		*ret_busy_ns += v ? (double)v->busy_ns : 0;
 		*ret_backward += v ? v->n_backward : 0;
