@@ -283,7 +283,7 @@ static int tell_layout(struct rules *r, const struct camp *c)
 int bucket_layout_look(struct rules *r)
 {
 	struct numbers *n = &r->numbers;
-	struct camp c;
+	struct camp c = { 0 };
 	uint32_t param;
 
 	if (r->silent.told || r->held || n->n_layout_notes == r->silent.layouts ||
