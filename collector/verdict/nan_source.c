@@ -279,6 +279,30 @@ static void put_way(const struct look *l, uint32_t group, char *out, size_t n_ou
 			 n == 1 ? " has" : "s have");
 }
 
+struct words { /* of the sentence */
+	const char *who, *where, *device, *way;
+	bool everywhere, results;
+};
+
+static void put_sentence(const struct look *l, const struct words *w, char *out, size_t n_out)
+{
+	if (w->everywhere)
+		snprintf(out, n_out,
+			 "Values that are not finite are on %u of %u ranks at once, first seen %s, and no collective "
+			 "had spread them: it is not one device. Look at the data of that step, the learning rate "
+			 "and what the ranks have in common.", l->n_sources, l->n_looked, w->where);
+	else if (w->results)
+		snprintf(out, n_out,
+			 "A value that is not finite is first seen %s, and no bad input was seen%s%s. Check the inputs of "
+			 "that call on every rank; where all are finite, the sum overflows its type or was damaged on "
+			 "the way.", w->where, w->who[0] ? "; not known to be finite: " : "", w->who);
+	else
+		snprintf(out, n_out,
+			 "%s had the first value that is not finite, %s%s%s%s.%s Take the state before that step, and %s.",
+			 w->who, w->where, w->device[0] ? " (" : "", w->device, w->device[0] ? ")" : "", w->way,
+			 w->device[0] ? "replace that device" : "look at that rank's data and device");
+}
+
 static int tell(struct look *l)
 {
 	struct rules *r = l->r;
@@ -318,21 +342,10 @@ static int tell(struct look *l)
 	put_way(l, group, way, sizeof way);
 	snprintf(detail, sizeof detail, "%s%s%s", where, device[0] ? "; " : "", device[0] ? device :
 		 everywhere ? "; everywhere at once" : results ? "; no bad input was seen" : "");
-	if (everywhere)
-		snprintf(sentence, sizeof sentence,
-			 "Values that are not finite are on %u of %u ranks at once, first seen %s, and no collective "
-			 "had spread them: it is not one device. Look at the data of that step, the learning rate "
-			 "and what the ranks have in common.", l->n_sources, l->n_looked, where);
-	else if (results)
-		snprintf(sentence, sizeof sentence,
-			 "A value that is not finite is first seen %s, and no bad input was seen%s%s. Check the inputs of "
-			 "that call on every rank; where all are finite, the sum overflows its type or was damaged on "
-			 "the way.", where, f.n_ranks ? "; not known to be finite: " : "", f.n_ranks ? who : "");
-	else
-		snprintf(sentence, sizeof sentence,
-			 "%s had the first value that is not finite, %s%s%s%s.%s Take the state before that step, and %s.",
-			 who, where, device[0] ? " (" : "", device, device[0] ? ")" : "", way,
-			 device[0] ? "replace that device" : "look at that rank's data and device");
+	if (f.n_ranks == 0)
+		who[0] = '\0';
+	put_sentence(l, &(struct words){ who, where, device, way, everywhere, results }, sentence,
+		     sizeof sentence);
 	snprintf(evidence, sizeof evidence,
 		 "[{\"view\":\"record\",\"category\":\"%s\",\"rank\":%d}%s%s]",
 		 b->kind == BAD_MODULE ? "finite.module" : b->kind == BAD_LOSS ? "loss.value" :
