@@ -21,8 +21,8 @@ static int count(struct rules *r, const struct proc *p, int64_t at_ns, const cha
 			  layout && !json_is_null(layout) && !json_is_false(layout));
 }
 
-int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,
-		 const char *fields_json, size_t n_fields)
+int counts_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,
+		  const char *fields_json, size_t n_fields)
 {
 	int e = 0;
 
@@ -33,6 +33,5 @@ int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const cha
 			e = count(r, p, at_ns, category, fields);
 		json_decref(fields);
 	}
-	return e < 0 ? e : side_note(&r->side, (uint32_t)(p - r->ledger.roster->procs), at_ns, r->now_ns,
-				     category, fields_json, n_fields);
+	return e;
 }

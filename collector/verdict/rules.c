@@ -27,6 +27,9 @@ void rules_fini(struct rules *r)
 	losses_fini(&r->losses);
 	paths_fini(&r->paths);
 	contrasts_fini(&r->contrasts);
+	pulse_fini(&r->pulse);
+	numbers_fini(&r->numbers);
+	silent_fini(&r->silent);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
@@ -40,6 +43,21 @@ int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_
 		e = step_times_event(&r->step_times, proc, ev);
 	if (e == 0)
 		e = rates_event(&r->rates, r->ledger.roster, &r->ledger.messages, p, ev);
+	if (e == 0)
+		e = silent_event(r, p, ev);
+	return e;
+}
+
+int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,
+		 const char *fields_json, size_t n_fields)
+{
+	int e = side_note(&r->side, (uint32_t)(p - r->ledger.roster->procs), at_ns, r->now_ns, category,
+			  fields_json, n_fields);
+
+	if (e == 0)
+		e = counts_record(r, p, at_ns, category, fields_json, n_fields);
+	if (e == 0)
+		e = silent_record(r, p, at_ns, category, fields_json, n_fields);
 	return e;
 }
 
@@ -51,6 +69,8 @@ int rules_call(struct rules *r, const struct match *m, uint32_t group, const str
 		e = transfers_call(&r->transfers, m, group, c);
 	if (e == 0)
 		e = rates_call(&r->rates, m, group, c);
+	if (e == 0)
+		e = silent_call(r, m, group, c);
 	return e;
 }
 
@@ -74,6 +94,7 @@ static void follow_life(struct rules *r)
 			r->life = roster->procs[i].life;
 			r->held = r->waits = false;
 			r->n_slow = 0;
+			silent_life(r);
 			r->start.class_name = NULL;
 		}
 }
@@ -100,12 +121,15 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		start_look, endpoint_look, resolution_look, interface_look, port_look, route_look,
 		dataplane_look, missing_look,
 		/* calls that differ */
-		data_dependent_look, mismatch_look, p2p_order_look,
+		bucket_layout_look, data_dependent_look, mismatch_look, p2p_order_look,
 		/* configuration, network and memory, where the job stands still or fails by it */
 		version_look, setting_look, device_look, adapters_look,
 		qp_retry_look, corruption_look, lossy_class_look,
 		deferred_free_look, shard_boundary_look, prefetch_look, fragmentation_look, growth_look,
 		absent_look,
+		/* wrong, and nobody notices */
+		no_sync_look, without_sync_look, outside_sync_look, scaler_look, replica_desync_look,
+		scaling_look, nan_source_look,
 		/* slow: from what explains most */
 		device_slow_look, setting_slow_look, version_slow_look,
 		retransmits_look, shared_nic_look, ring_nic_look, host_p2p_path_look, jitter_look, link_look,

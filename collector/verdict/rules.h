@@ -21,6 +21,7 @@
 #include "side.h"
 #include "step_times.h"
 #include "transfers.h"
+#include "silent.h"
 
 #define RULES_MAX_RANKS 64 /* named in one verdict */
 
@@ -68,6 +69,9 @@ struct rules {
 	struct losses losses;
 	struct paths paths;
 	struct contrasts contrasts; /* of this look */
+	struct pulse pulse;
+	struct numbers numbers;
+	struct silent silent;
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
 	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
@@ -95,11 +99,14 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 /* What the analysis took, in its order; each gives it to the collectors of evidence
  * that rules.c lists. 0 or -ENOMEM. */
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count);
-/* A collective is final; its arrivals are there. */
-int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c);
-/* What a process says besides: to the side records, and to what counts. */
+/* What a process said besides; of the categories that rules ask for. */
 int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,
 		 const char *fields_json, size_t n_fields);
+/* A collective is final; its arrivals are there. */
+int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c);
+/* The part of it that is counted: losses and copies. */
+int counts_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,
+		  const char *fields_json, size_t n_fields);
 /* A step is told, once, in order; its ranks in order. */
 int rules_step(struct rules *r, const struct fact_step *step, const struct fact_rank_step *v,
 	       size_t n, struct facts *facts);

@@ -42,6 +42,9 @@ static const char *const categories[SIDE_N_KINDS] = {
 	[SIDE_PCI] = "host.pci",
 	[SIDE_GRAPH] = "nccl.graph",
 	[SIDE_PORT] = "ib.port",
+	[SIDE_PARALLEL] = "meta.parallel",
+	[SIDE_XID] = "dev.xid",
+	[SIDE_ECC] = "dev.ecc",
 };
 
 void side_fini(struct side *s)

@@ -40,6 +40,9 @@ enum side_kind {
 	SIDE_PCI,	 /* host.pci */
 	SIDE_GRAPH,	 /* nccl.graph */
 	SIDE_PORT,	 /* ib.port */
+	SIDE_PARALLEL,	 /* meta.parallel */
+	SIDE_XID,	 /* dev.xid */
+	SIDE_ECC,	 /* dev.ecc */
 	SIDE_N_KINDS,
 };
 

@@ -230,8 +230,9 @@ static void records_of_strangers_are_limited(void **state)
 					     "nccl.ib_conn", "ib.qp", "ib.wc_error",
 					     "mem.alloc_failed", "mem.free_deferred", "mem.unit",
 					     "topo.gpu_nic", "topo.link", "host.pci", "nccl.graph",
-					     "ib.port", "memcpy.bulk", "net.drops",
-					     "net.pause_frames", "net.retransmits", "nobody.asks" };
+					     "ib.port", "meta.parallel", "dev.xid", "dev.ecc",
+					     "memcpy.bulk", "net.drops", "net.pause_frames",
+					     "net.retransmits", "nobody.asks" };
 	struct fixture f;
 	char *huge = malloc(1 << 20);
 
