@@ -45,6 +45,10 @@ struct fact_rank_step {
 	uint32_t n_peers;
 	double coverage; /* 1 = every event is here; lost events lower it */
 	int64_t dur_err_ns; /* of dur, self and the phases: tick conversion */
+	/* Where a device tells what ran, else FACT_NONE: dur = compute + exposed + idle. */
+	int64_t compute_ns; /* kernels ran */
+	int64_t idle_ns;    /* nothing ran */
+	int64_t host_ns;    /* of idle: the host was in work that the program names */
 };
 
 struct fact_arrival {
