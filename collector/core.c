@@ -410,9 +410,13 @@ int core_record(struct core *c, uint32_t process, host_time at, const char *cate
 {
 	const struct proc *p = roster_find_proc(&c->roster, process);
 
-	return p ? side_note(&c->rules.side, (uint32_t)(p - c->roster.procs), at.ns,
-			     c->rules.now_ns, category, fields_json, n_fields)
-		 : 0;
+	int r = p ? measures_record(&c->rules.measures, (uint32_t)(p - c->roster.procs), at.ns, category,
+				    fields_json, n_fields)
+		  : 0;
+
+	return p && r == 0 ? side_note(&c->rules.side, (uint32_t)(p - c->roster.procs), at.ns,
+				       c->rules.now_ns, category, fields_json, n_fields)
+			   : r;
 }
 
 int core_gauge(struct core *c, uint32_t process, uint32_t host, host_time at, const char *name,
@@ -421,8 +425,11 @@ int core_gauge(struct core *c, uint32_t process, uint32_t host, host_time at, co
 	const struct proc *p = roster_find_proc(&c->roster, process);
 	const struct host *h = p ? &c->roster.hosts[p->host] : roster_find_host(&c->roster, host);
 
-	if (!h)
-		return 0;
+	int r = p ? measures_gauge(&c->rules.measures, (uint32_t)(p - c->roster.procs), at.ns, name, value)
+		  : 0;
+
+	if (!h || r < 0)
+		return r;
 	return gauges_note(&c->rules.gauges, &(struct gauge_of){
 			.host = (uint32_t)(h - c->roster.hosts),
 			.proc = p ? (uint32_t)(p - c->roster.procs) : GAUGE_OF_HOST },

@@ -113,6 +113,8 @@ int steps_break_down(struct steps *s, const struct step *st, int32_t rank,
 				      .compute_ns = FACT_NONE,
 				      .idle_ns = FACT_NONE,
 				      .host_ns = FACT_NONE,
+				      .loop_ns = rs->begin_ns,
+				      .proc = rs->proc,
 				      .excess_ratio = NAN };
 	f->coverage = (double)rs->n_events / ((double)rs->n_events + (double)rs->n_lost);
 	if (device_known(s, rs->proc))

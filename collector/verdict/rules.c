@@ -19,6 +19,8 @@ void rules_fini(struct rules *r)
 	ledger_fini(&r->ledger);
 	side_fini(&r->side);
 	gauges_fini(&r->gauges);
+	measures_fini(&r->measures);
+	pace_fini(&r->pace);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
@@ -38,11 +40,8 @@ int rules_call(struct rules *r, const struct match *m, uint32_t group, const str
 int rules_step(struct rules *r, const struct fact_step *step, const struct fact_rank_step *v,
 	       size_t n, struct facts *facts)
 {
-	(void)step;
-	(void)v;
-	(void)n;
 	r->facts = facts;
-	return 0;
+	return pace_step(&r->pace, step, v, n, r->world_size);
 }
 
 /* A new start of the job is a new chance to fail. */
@@ -65,7 +64,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 	static int (*const looks[])(struct rules *) = {
 		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
 		dataplane_look, missing_look,  data_dependent_look, mismatch_look,
-		p2p_order_look, absent_look,
+		p2p_order_look, absent_look,   pace_look,
 	};
 
 	if (r->looked_ns == INT64_MIN)

@@ -9,6 +9,8 @@
 
 #include "gauges.h"
 #include "ledger.h"
+#include "measures.h"
+#include "pace.h"
 #include "side.h"
 
 #define RULES_MAX_RANKS 64 /* named in one verdict */
@@ -47,6 +49,8 @@ struct rules {
 	struct ledger ledger;
 	struct side side;
 	struct gauges gauges;
+	struct measures measures;
+	struct pace pace;
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
 	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
@@ -100,3 +104,4 @@ int resolution_look(struct rules *r);
 int port_look(struct rules *r);
 int dataplane_look(struct rules *r);
 int missing_look(struct rules *r);
+int pace_look(struct rules *r);
