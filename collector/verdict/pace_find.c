@@ -13,6 +13,7 @@
 #define N_ALWAYS 16
 #define N_BEFORE_ALL 5
 #define SAME_ONSET 2
+#define FEW 16 /* others that a rank's parts are compared with */
 
 struct split {
 	uint32_t at; /* of v[0..n): the first after it; 0 = none */
@@ -94,36 +95,39 @@ static double look_at_ranks(struct pace *p)
 	return pace_quantile(v, p->n_ranks, 0.75);
 }
 
-/* What a rank's cells have more from the onset on than before (or than the others). */
-static double more_of(struct pace *p, uint32_t rank, const struct pace_change *c,
-		      double (*value)(const struct pace_cell *))
+/* What the cells of a rank have from the onset on, less what they had before. */
+static double change_of(struct pace *p, uint32_t rank, const struct pace_change *c,
+			double (*value)(const struct pace_cell *))
 {
-	double *v = p->scratch, *w = v + p->n_window, sum = 0;
-	uint32_t n = 0, k = 0, n_others = 0;
+	double *v = p->scratch, *w = v + p->n_window;
+	uint32_t n = 0, k = 0;
 
 	for (uint32_t i = pace_first(p); i < p->n_steps; i++) {
 		const struct pace_cell *x = pace_cell(p, i, rank);
 
 		if (x->self < 0)
 			continue;
-		if (c->kind == PACE_ALWAYS || i >= c->onset)
+		if (i >= c->onset)
 			v[n++] = value(x);
 		else
 			w[k++] = value(x);
 	}
-	if (c->kind != PACE_ALWAYS)
-		return pace_quantile(v, n, 0.5) - pace_quantile(w, k, 0.5);
-	for (uint32_t r = 0; r < p->n_ranks; r++) {
-		if (pace_holds(c, r))
-			continue;
-		k = 0;
-		for (uint32_t i = pace_first(p); i < p->n_steps; i++)
-			if (pace_cell(p, i, r)->self >= 0)
-				w[k++] = value(pace_cell(p, i, r));
-		sum += pace_quantile(w, k, 0.5);
-		n_others++;
-	}
-	return pace_quantile(v, n, 0.5) - (n_others ? sum / n_others : 0);
+	return pace_quantile(v, n, 0.5) - pace_quantile(w, k, 0.5);
+}
+
+/* The same less that of the others, of whom a few are enough; alone where all changed. */
+static double more_of(struct pace *p, uint32_t rank, const struct pace_change *c,
+		      double (*value)(const struct pace_cell *))
+{
+	double sum = 0;
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < p->n_ranks && n < FEW && c->kind != PACE_ALL; r++)
+		if (!pace_holds(c, r)) {
+			sum += change_of(p, r, c, value);
+			n++;
+		}
+	return change_of(p, rank, c, value) - (n ? sum / n : 0);
 }
 
 static double compute_of(const struct pace_cell *x)

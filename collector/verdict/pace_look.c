@@ -328,6 +328,8 @@ int pace_look(struct rules *r)
 	/* In a pipeline ranks differ by what their stage has to do. */
 	if ((c.kind == PACE_ALWAYS && r->ledger.messages.n > 0) || is_known(r, &c) || !lasts(r, &c))
 		return 0;
+	if (c.kind == PACE_ALL && pace_work_growth(r, &c) >= c.ratio / 2)
+		return 0; /* everyone has more to do */
 	begin_cause(r, &c, &v);
 	known = throttled(r, &c, &v) || late_input(r, &c, &v) ? 1 : uneven_work(r, &work, &c, &v);
 	if (known < 0 || (known == 0 && !slower(r, &c, &v)))

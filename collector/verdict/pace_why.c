@@ -147,6 +147,29 @@ struct pace_work pace_work_of(struct rules *r)
 	return best;
 }
 
+double pace_work_growth(struct rules *r, const struct pace_change *c)
+{
+	static const enum measure measures[] = { MEASURE_SAMPLES, MEASURE_TOKENS };
+	const struct pace *p = &r->pace;
+	uint32_t first = pace_first(p), n_steps = p->n_steps - first;
+	double *a = malloc(3 * ((size_t)n_steps + 1) * sizeof *a), most = 0;
+
+	for (unsigned k = 0; a && k < 2; k++) {
+		double *then = a + n_steps, *now = then + n_steps;
+		uint32_t n_then = 0, n_now = 0;
+
+		amounts(r, 0, measures[k], false, a);
+		for (uint32_t i = 0; i < n_steps; i++)
+			if (!isnan(a[i]))
+				*(first + i < c->onset ? then + n_then++ : now + n_now++) = a[i];
+		if (n_then && n_now && pace_quantile(then, n_then, 0.5) > 0)
+			most = fmax(most, pace_quantile(now, n_now, 0.5) /
+						  pace_quantile(then, n_then, 0.5) - 1);
+	}
+	free(a);
+	return most;
+}
+
 /* ---- input ---- */
 
 struct pace_input pace_input_of(struct rules *r, uint32_t from)

@@ -29,6 +29,9 @@ struct pace_input { /* waiting for data, of the window or since a change */
 	bool measured; /* the loader said how long it took */
 };
 struct pace_input pace_input_of(struct rules *r, uint32_t from);
+/* By how much the ranks' amounts of work grew at that change: 0.3 = 30 %; 0 where nobody
+ * said. */
+double pace_work_growth(struct rules *r, const struct pace_change *c);
 /* How much longer loading takes since then than before it (always: than on the
  * others); 0 where nobody said. */
 double pace_load_more_ns(struct rules *r, const struct pace_change *c);
