@@ -4,6 +4,7 @@
 #include "match/evidence.h"
 #include "verdict/clock_contradiction.h"
 #include "verdict/clock_offset.h"
+#include "verdict/pace_why.h"
 #include "verdict/rules.h"
 #include "verdict/slow_fixed_rank.h"
 
@@ -90,6 +91,31 @@ static const char *host_of_rank(void *arg, int32_t rank)
 	return NULL;
 }
 
+static bool is_explained(void *arg, int32_t rank)
+{
+	const struct core *c = arg;
+
+	return rules_explained_else(&c->rules, rank);
+}
+
+static bool is_throttled(void *arg, int32_t rank, char *why, size_t n_why)
+{
+	const struct core *c = arg;
+
+	for (uint32_t i = c->roster.n_procs; i-- > 0;)
+		if (c->roster.procs[i].rank == rank)
+			return pace_throttled(&c->rules, i, INT64_MIN, why, n_why);
+	return false;
+}
+
+static void on_named(void *arg, const char *class_name, const int32_t *ranks, uint32_t n,
+		     uint32_t first_step)
+{
+	struct core *c = arg;
+
+	rules_named(&c->rules, class_name, ranks, n, first_step);
+}
+
 int core_new(struct core **ret, const struct core_config *cfg, struct facts *facts)
 {
 	static const struct core_config defaults;
@@ -100,6 +126,9 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 		return -ENOMEM;
 	if (heat_new(&c->heat) < 0 || clock_offset_new(&c->offset) < 0 ||
 	    slow_fixed_rank_new(&c->slow, &(struct slow_config){ .host_of = host_of_rank,
+								 .explained = is_explained,
+								 .throttled = is_throttled,
+								 .named = on_named,
 								 .arg = c }) < 0) {
 		heat_free(c->heat);
 		clock_offset_free(c->offset);

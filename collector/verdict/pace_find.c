@@ -9,7 +9,7 @@
 #define EFFECT 0.02  /* of a change beside the others */
 #define CLEAR 3.0    /* times the spread */
 #define ALWAYS 0.11  /* of a difference without a change, and of a change of everyone */
-#define PROVEN 0.03  /* with another sign of it */
+#define PROVEN 0.06  /* with another sign of it */
 #define N_ALWAYS 16
 #define N_BEFORE_ALL 5
 #define SAME_ONSET 2

@@ -30,14 +30,14 @@ static double typical(const struct measures *m, uint32_t proc, enum measure what
 /* The median over the other ranks. */
 static double others(const struct rules *r, uint32_t proc, enum measure what)
 {
+	const struct roster *roster = r->ledger.roster;
 	double v[PACE_MAX_RANKS];
 	uint32_t n = 0;
 
-	for (uint32_t rank = 0; rank < r->pace.n_ranks && n < PACE_MAX_RANKS; rank++) {
-		uint32_t other = pace_proc(&r->pace, rank);
-		double x = other == proc || other == UINT32_MAX
+	for (uint32_t i = 0; i < roster->n_procs && n < PACE_MAX_RANKS; i++) {
+		double x = i == proc || roster->procs[i].rank < 0
 				   ? (double)NAN
-				   : typical(&r->measures, other, what, INT64_MIN, INT64_MAX);
+				   : typical(&r->measures, i, what, INT64_MIN, INT64_MAX);
 
 		if (!isnan(x))
 			v[n++] = x;

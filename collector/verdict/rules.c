@@ -170,6 +170,30 @@ static void remember_slow(struct rules *r, const struct finding *f)
 	r->n_slow++;
 }
 
+void rules_named(struct rules *r, const char *class_name, const int32_t *ranks, uint32_t n,
+		 uint32_t first_step)
+{
+	struct finding f = { .class_name = class_name, .step = first_step };
+
+	for (uint32_t i = 0; i < n; i++)
+		finding_rank(&f, ranks[i]);
+	remember_slow(r, &f);
+}
+
+bool rules_explained_else(const struct rules *r, int32_t rank)
+{
+	for (uint32_t i = 0; i < r->n_slow; i++) {
+		bool names = r->slow[i].n_ranks == 0;
+
+		for (uint32_t k = 0; k < r->slow[i].n_ranks; k++)
+			names |= r->slow[i].ranks[k] == rank;
+		if (names && strcmp(r->slow[i].class_name, "slow.fixed_rank") != 0)
+			return true;
+	}
+	return r->pace.told_class &&
+	       (r->pace.told.n_ranks == 0 || pace_holds(&r->pace.told, (uint32_t)rank));
+}
+
 bool rules_explained(const struct rules *r, int32_t rank)
 {
 	for (uint32_t i = 0; i < r->n_slow; i++) {

@@ -91,6 +91,11 @@ int rules_tell(struct rules *r, const struct finding *f);
 /* Has a cause been told that explains why this rank (-1: the job) is slow? Slow rules
  * look in the order of how much they explain; one that finds less asks first. */
 bool rules_explained(const struct rules *r, int32_t rank);
+/* The same for slow.fixed_rank, whose own telling of it does not count. */
+bool rules_explained_else(const struct rules *r, int32_t rank);
+/* It tells by itself; that it did is kept for the others. */
+void rules_named(struct rules *r, const char *class_name, const int32_t *ranks, uint32_t n,
+		 uint32_t first_step);
 
 /* The rules. 0 or -ENOMEM; each tells at most one cause. */
 int data_dependent_look(struct rules *r);
