@@ -12,7 +12,9 @@
  * others; nobody else changed by more than half as much; and the others wait
  * for them. A difference that was always there proves little, as work may be
  * unequal: it must be 11 %, and four times what the others differ among
- * themselves. (A case's noise of 5 % of each duration makes 10.5 %.)
+ * themselves. (A case's noise of 5 % of each duration makes 10.5 %.) In a recording
+ * of few steps and ranks only what is seen in each of them counts: one rank above
+ * every other by a quarter of the step, by nearly as much each time.
  */
 #pragma once
 
@@ -32,6 +34,7 @@ enum pace_kind {
 	PACE_RANKS,  /* some became slower than they were beside the others */
 	PACE_ALWAYS, /* some were from the first step on */
 	PACE_ALL,    /* everyone became slower */
+	PACE_EVERY,  /* one in every step by far, of however few */
 };
 
 struct pace_change {

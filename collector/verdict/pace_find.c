@@ -11,6 +11,8 @@
 #define ALWAYS 0.11  /* of a difference without a change, and of a change of everyone */
 #define PROVEN 0.06  /* with another sign of it */
 #define N_ALWAYS 16
+#define N_EVERY 3
+#define EVERY_SHARE 0.25
 #define N_BEFORE_ALL 5
 #define SAME_ONSET 2
 #define FEW 16 /* others that a rank's parts are compared with */
@@ -102,7 +104,7 @@ static double change_of(struct pace *p, uint32_t rank, const struct pace_change 
 	double *v = p->scratch, *w = v + p->n_window;
 	uint32_t n = 0, k = 0;
 
-	for (uint32_t i = pace_first(p); i < p->n_steps; i++) {
+	for (uint32_t i = c->kind == PACE_EVERY ? c->onset : pace_first(p); i < p->n_steps; i++) {
 		const struct pace_cell *x = pace_cell(p, i, rank);
 
 		if (x->self < 0)
@@ -293,21 +295,69 @@ static bool find_everyone(struct pace *p, struct pace_change *c)
 	return true;
 }
 
+/* One rank in every step, but for a first one that may be cut. */
+static bool find_in_every(struct pace *p, struct pace_change *c)
+{
+	double *v = p->scratch, low, high, typical;
+	uint32_t first = pace_first(p), n = 0, rank = UINT32_MAX;
+
+	for (uint32_t i = p->n_steps; i-- > first;) {
+		uint32_t slow = UINT32_MAX;
+		double most = 0, next = 0, excess;
+
+		for (uint32_t r = 0; r < p->n_ranks; r++) {
+			double self = pace_cell(p, i, r)->self;
+
+			if (self > most) {
+				next = most;
+				most = self;
+				slow = r;
+			} else if (self > next) {
+				next = self;
+			}
+		}
+		excess = most - next;
+		if (next > 0 && excess >= EVERY_SHARE * pace_cell(p, i, slow)->dur &&
+		    (rank == UINT32_MAX || rank == slow)) {
+			rank = slow;
+			v[n++] = excess;
+		} else if (i != first || p->n_steps - first <= N_EVERY) {
+			return false;
+		}
+	}
+	if (n < N_EVERY)
+		return false;
+	typical = pace_quantile(v, n, 0.5);
+	low = v[(uint32_t)(0.1 * (n - 1) + 0.5)];
+	high = v[(uint32_t)(0.9 * (n - 1) + 0.5)];
+	if (high - low > typical / 2)
+		return false;
+	*c = (struct pace_change){ .kind = PACE_EVERY, .onset = p->n_steps - n };
+	add_rank(c, rank);
+	take_numbers(p, rank, 0, c);
+	c->spread_ns = high - low;
+	c->ratio = c->added_ns / (c->step_ns - c->added_ns);
+	return waited_ns(p, c, rank, c->onset, p->n_steps) >= c->added_ns / 2;
+}
+
 bool pace_find(struct pace *p, bool (*proven)(const void *arg, uint32_t proc), const void *arg,
 	       struct pace_change *ret)
 {
 	double spread;
 
 	if (p->n_steps < N_BEFORE + N_AFTER)
-		return false;
+		return p->n_steps > 0 && find_in_every(p, ret);
 	spread = look_at_ranks(p);
 	if (find_changed(p, spread, ret) || find_everyone(p, ret) ||
 	    find_different(p, spread, ALWAYS, ret))
 		return true;
-	if (!find_different(p, spread, PROVEN, ret))
-		return false;
-	for (uint32_t i = 0; i < ret->n_ranks; i++)
-		if (!proven(arg, pace_proc(p, (uint32_t)ret->ranks[i])))
-			return false;
-	return true;
+	if (find_different(p, spread, PROVEN, ret)) {
+		uint32_t n = 0;
+
+		while (n < ret->n_ranks && proven(arg, pace_proc(p, (uint32_t)ret->ranks[n])))
+			n++;
+		if (n == ret->n_ranks)
+			return true;
+	}
+	return find_in_every(p, ret);
 }

@@ -49,7 +49,7 @@ static int64_t since_ns(const struct pace *p, const struct pace_change *c, uint3
 {
 	const struct pace_cell *x = pace_cell(p, c->onset, rank);
 
-	return c->kind == PACE_ALWAYS || x->self < 0 ? INT64_MIN : x->loop_ns;
+	return c->kind == PACE_ALWAYS || c->kind == PACE_EVERY || x->self < 0 ? INT64_MIN : x->loop_ns;
 }
 
 static const char *host_of(const struct rules *r, uint32_t rank)
@@ -232,8 +232,8 @@ static void begin_cause(struct rules *r, const struct pace_change *c, struct cau
 	const struct pace *p = &r->pace;
 
 	*v = (struct cause){ .f = { .severity = SEVERITY_SLOW,
-				    .confidence = c->kind == PACE_ALWAYS ? CONFIDENCE_LIKELY
-									 : CONFIDENCE_CERTAIN,
+				    .confidence = c->kind == PACE_ALWAYS || c->kind == PACE_EVERY
+							  ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN,
 				    .step = p->step_of[pace_slot(p, c->onset)],
 				    .last_step = p->step_of[pace_slot(p, p->n_steps - 1)],
 				    .onset_ns = p->begin_of[pace_slot(p, c->onset)],
@@ -276,6 +276,8 @@ static bool lasts(const struct rules *r, const struct pace_change *c)
 	const struct pace *p = &r->pace;
 	int64_t ns = p->end_of[pace_slot(p, p->n_steps - 1)] - p->begin_of[pace_slot(p, c->onset)];
 
+	if (c->kind == PACE_EVERY)
+		return r->finishing;
 	return ns >= LIVE_NS || (r->finishing && c->n >= N_AT_END);
 }
 
@@ -326,7 +328,7 @@ int pace_look(struct rules *r)
 	if (!pace_find(p, is_throttled, r, &c))
 		return look_at_steady(r, &work);
 	/* In a pipeline ranks differ by what their stage has to do. */
-	if ((c.kind == PACE_ALWAYS && r->ledger.messages.n > 0) || is_known(r, &c) || !lasts(r, &c))
+	if (((c.kind == PACE_ALWAYS || c.kind == PACE_EVERY) && r->ledger.messages.n > 0) || is_known(r, &c) || !lasts(r, &c))
 		return 0;
 	if (c.kind == PACE_ALL && pace_work_growth(r, &c) >= c.ratio / 2)
 		return 0; /* everyone has more to do */
