@@ -49,6 +49,8 @@ struct fact_rank_step {
 	int64_t compute_ns; /* kernels ran */
 	int64_t idle_ns;    /* nothing ran */
 	int64_t host_ns;    /* of idle: the host was in work that the program names */
+	int64_t pause_ns; /* the longest that its host let pass without a launch or a wait for the
+			   * device; not stored */
 	int64_t loop_ns; /* where its loop began the step, host time; not stored */
 	uint32_t proc;	 /* index in the roster; not stored */
 };

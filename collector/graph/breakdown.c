@@ -113,6 +113,7 @@ int steps_break_down(struct steps *s, const struct step *st, int32_t rank,
 				      .compute_ns = FACT_NONE,
 				      .idle_ns = FACT_NONE,
 				      .host_ns = FACT_NONE,
+				      .pause_ns = rs->pause_ns,
 				      .loop_ns = rs->begin_ns,
 				      .proc = rs->proc,
 				      .excess_ratio = NAN };

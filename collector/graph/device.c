@@ -22,7 +22,7 @@ struct device *device_of(struct steps *s, const struct proc *p)
 			return NULL;
 		memset(grown + s->n_devices, 0, (want - s->n_devices) * sizeof *grown);
 		for (uint32_t k = s->n_devices; k < want; k++)
-			grown[k].at_ns = grown[k].cut_ns = grown[k].kernel_ns = FACT_NONE;
+			grown[k].host_ns = grown[k].at_ns = grown[k].cut_ns = grown[k].kernel_ns = FACT_NONE;
 		s->devices = grown;
 		s->n_devices = want;
 	}
@@ -155,6 +155,23 @@ static int on_kernel(struct steps *s, const struct proc *p, struct device *d,
 	return r;
 }
 
+static void note_host(struct device *d, struct rank_step *rs, int64_t t_ns)
+{
+	if (rs && d->host_ns != FACT_NONE && t_ns - d->host_ns > rs->pause_ns)
+		rs->pause_ns = t_ns - d->host_ns;
+	if (t_ns > d->host_ns)
+		d->host_ns = t_ns;
+}
+
+void device_host(struct steps *s, const struct proc *p, uint32_t step, int64_t t_ns, bool waited)
+{
+	uint32_t i = (uint32_t)(p - s->roster->procs);
+	struct step *st;
+
+	if (i < s->n_devices)
+		note_host(&s->devices[i], waited ? NULL : place_in(s, p, step, &st), t_ns);
+}
+
 int device_event(struct steps *s, struct proc *p, const struct event *ev, uint32_t step,
 		 uint64_t chunk)
 {
@@ -171,6 +188,7 @@ int device_event(struct steps *s, struct proc *p, const struct event *ev, uint32
 	case EVENT_LAUNCH:
 		if (rs)
 			rs->n_open_work++;
+		note_host(d, rs, (int64_t)ev->tick);
 		return 0;
 	case EVENT_COLL_SUBMIT: {
 		uint32_t launch = (uint32_t)ev->b;

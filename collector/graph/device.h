@@ -36,6 +36,7 @@ struct device { /* of one process */
 	uint32_t done_step;	/* the newest step of which something ended, + 1 */
 	uint32_t cut_step;	/* where the last told step of it ends: its number + 1 */
 	int64_t cut_ns;
+	int64_t host_ns;	/* its host's last launch or wait; FACT_NONE */
 	int64_t news_now_ns;	/* core time */
 };
 
@@ -50,6 +51,8 @@ void device_forget(struct steps *s, uint32_t proc);
  * it belongs to none. 0 or negative errno. */
 int device_event(struct steps *s, struct proc *p, const struct event *ev, uint32_t step,
 		 uint64_t chunk);
+/* The host comes to the end of a step or of its waiting (waited). */
+void device_host(struct steps *s, const struct proc *p, uint32_t step, int64_t t_ns, bool waited);
 /* Is a call told in that ring the device's? */
 bool device_has_call(const struct steps *s, const struct proc *p, const struct ring *ring);
 int device_call(struct steps *s, struct proc *p, const struct event *ev, uint32_t step,

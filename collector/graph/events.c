@@ -361,6 +361,7 @@ int steps_event(struct steps *s, struct proc *p, struct ring *ring, const struct
 		int r = on_step(s, p, ring, step, (int64_t)ev->tick, ev->kind == EVENT_STEP_BEGIN,
 				chunk);
 
+		device_host(s, p, step, (int64_t)ev->tick, ev->kind == EVENT_STEP_BEGIN);
 		/* By contract the end of one is the beginning of the next. */
 		if (r < 0 || ev->kind == EVENT_STEP_BEGIN || step >= EVENT_STEP_UNKNOWN - 1)
 			return r;
@@ -380,6 +381,10 @@ int steps_event(struct steps *s, struct proc *p, struct ring *ring, const struct
 	case EVENT_WORK_END:
 		return on_work(s, p, ring, step, (int64_t)ev->tick, ev->kind == EVENT_WORK_BEGIN,
 			       chunk);
+	case EVENT_HOST_WAIT_BEGIN:
+	case EVENT_HOST_WAIT_END:
+		device_host(s, p, own, (int64_t)ev->tick, ev->kind == EVENT_HOST_WAIT_END);
+		return 0;
 	case EVENT_LAUNCH:
 	case EVENT_COLL_SUBMIT:
 	case EVENT_KERNEL_BEGIN:

@@ -60,6 +60,7 @@ struct rank_step {
 	uint32_t n_open_work, n_idles;
 	int64_t device_ns;	/* when the last of it ended; FACT_NONE */
 	int64_t compute_ns, more_calls_ns; /* more: of calls that have no item */
+	int64_t pause_ns; /* of its host, the longest */
 	int64_t from_ns, to_ns; /* as it was told last; FACT_NONE */
 };
 

@@ -98,7 +98,8 @@ int pace_step(struct pace *p, const struct fact_step *step, const struct fact_ra
 		*pace_cell(p, p->n_steps, (uint32_t)v[i].rank) = (struct pace_cell){
 			.self = (float)v[i].self_ns, .compute = (float)v[i].compute_ns,
 			.host = (float)v[i].host_ns, .input = (float)v[i].input_wait_ns,
-			.exposed = (float)v[i].exposed_comm_ns, .dur = (float)v[i].dur_ns,
+			.exposed = (float)v[i].exposed_comm_ns,
+			.wait = (float)v[i].wait_ns, .pause = (float)v[i].pause_ns, .dur = (float)v[i].dur_ns,
 			.proc = v[i].proc, .loop_ns = v[i].loop_ns };
 		p->scratch[n_there++] = (double)v[i].self_ns;
 	}

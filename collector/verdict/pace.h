@@ -13,8 +13,10 @@
  * for them. A difference that was always there proves little, as work may be
  * unequal: it must be 11 %, and four times what the others differ among
  * themselves. (A case's noise of 5 % of each duration makes 10.5 %.) In a recording
- * of few steps and ranks only what is seen in each of them counts: one rank above
- * every other by a quarter of the step, by nearly as much each time.
+ * of few steps and ranks only what is seen in each of them counts: one rank whose
+ * kernels, or whose host's longest pause between launches, take half as much again
+ * as anybody's and a seventh of the step, or whose own time is above every other's by
+ * a quarter of the step; by nearly as much each time.
  */
 #pragma once
 
@@ -24,7 +26,7 @@
 #define PACE_MAX_RANKS 64
 
 struct pace_cell { /* of one rank in one step, ns; self < 0 = not there */
-	float self, compute, host, input, exposed, dur;
+	float self, compute, host, input, exposed, wait, pause, dur;
 	uint32_t proc;
 	int64_t loop_ns;
 };
@@ -45,6 +47,7 @@ struct pace_change {
 	double ratio;	   /* self time longer by; 0.05 = 5 % */
 	double added_ns, spread_ns, step_ns; /* of the one that changed most */
 	double compute_ns, host_ns, input_ns; /* what of it */
+	bool paused; /* PACE_EVERY: its host pauses for so long */
 };
 
 struct pace_rank { /* scratch of one look */

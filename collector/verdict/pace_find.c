@@ -13,6 +13,8 @@
 #define N_ALWAYS 16
 #define N_EVERY 3
 #define EVERY_SHARE 0.25
+#define EVERY_PART 0.15
+#define EVERY_TIMES 1.5
 #define N_BEFORE_ALL 5
 #define SAME_ONSET 2
 #define FEW 16 /* others that a rank's parts are compared with */
@@ -295,30 +297,54 @@ static bool find_everyone(struct pace *p, struct pace_change *c)
 	return true;
 }
 
+static double pause_of(const struct pace_cell *x)
+{
+	return x->pause;
+}
+
+/* How much more a rank has in that step than every other; *ret_rank is who. 0 unless
+ * it is enough. */
+static double excess_in(const struct pace *p, uint32_t count, double (*value)(const struct pace_cell *),
+			double share, double times, uint32_t *ret_rank)
+{
+	double most = 0, next = 0, waited = 0;
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < p->n_ranks; r++) {
+		const struct pace_cell *x = pace_cell(p, count, r);
+
+		if (x->self < 0)
+			continue;
+		n++;
+		waited += x->wait;
+		if (value(x) > most) {
+			next = most;
+			most = value(x);
+			*ret_rank = r;
+		} else if (value(x) > next) {
+			next = value(x);
+		}
+	}
+	if (n < 2 || most < times * next)
+		return 0;
+	waited -= pace_cell(p, count, *ret_rank)->wait;
+	return most - next >= share * pace_cell(p, count, *ret_rank)->dur &&
+			       waited / (n - 1) >= (most - next) / 2
+		       ? most - next : 0;
+}
+
 /* One rank in every step, but for a first one that may be cut. */
-static bool find_in_every(struct pace *p, struct pace_change *c)
+static bool find_in_every(struct pace *p, double (*value)(const struct pace_cell *), double share,
+			  double times, struct pace_change *c)
 {
 	double *v = p->scratch, low, high, typical;
 	uint32_t first = pace_first(p), n = 0, rank = UINT32_MAX;
 
 	for (uint32_t i = p->n_steps; i-- > first;) {
 		uint32_t slow = UINT32_MAX;
-		double most = 0, next = 0, excess;
+		double excess = excess_in(p, i, value, share, times, &slow);
 
-		for (uint32_t r = 0; r < p->n_ranks; r++) {
-			double self = pace_cell(p, i, r)->self;
-
-			if (self > most) {
-				next = most;
-				most = self;
-				slow = r;
-			} else if (self > next) {
-				next = self;
-			}
-		}
-		excess = most - next;
-		if (next > 0 && excess >= EVERY_SHARE * pace_cell(p, i, slow)->dur &&
-		    (rank == UINT32_MAX || rank == slow)) {
+		if (excess > 0 && (rank == UINT32_MAX || rank == slow)) {
 			rank = slow;
 			v[n++] = excess;
 		} else if (i != first || p->n_steps - first <= N_EVERY) {
@@ -332,12 +358,23 @@ static bool find_in_every(struct pace *p, struct pace_change *c)
 	high = v[(uint32_t)(0.9 * (n - 1) + 0.5)];
 	if (high - low > typical / 2)
 		return false;
-	*c = (struct pace_change){ .kind = PACE_EVERY, .onset = p->n_steps - n };
+	*c = (struct pace_change){ .kind = PACE_EVERY, .onset = p->n_steps - n,
+				   .paused = value == pause_of };
 	add_rank(c, rank);
 	take_numbers(p, rank, 0, c);
-	c->spread_ns = high - low;
+	c->added_ns = typical;
+	c->spread_ns = (high - low) / 2;
+	if (c->paused)
+		c->compute_ns = 0;
 	c->ratio = c->added_ns / (c->step_ns - c->added_ns);
-	return waited_ns(p, c, rank, c->onset, p->n_steps) >= c->added_ns / 2;
+	return true;
+}
+
+static bool find_one(struct pace *p, struct pace_change *c)
+{
+	return find_in_every(p, compute_of, EVERY_PART, EVERY_TIMES, c) ||
+	       find_in_every(p, pause_of, EVERY_PART, EVERY_TIMES, c) ||
+	       find_in_every(p, self_of, EVERY_SHARE, 1, c);
 }
 
 bool pace_find(struct pace *p, bool (*proven)(const void *arg, uint32_t proc), const void *arg,
@@ -346,7 +383,7 @@ bool pace_find(struct pace *p, bool (*proven)(const void *arg, uint32_t proc), c
 	double spread;
 
 	if (p->n_steps < N_BEFORE + N_AFTER)
-		return p->n_steps > 0 && find_in_every(p, ret);
+		return p->n_steps > 0 && find_one(p, ret);
 	spread = look_at_ranks(p);
 	if (find_changed(p, spread, ret) || find_everyone(p, ret) ||
 	    find_different(p, spread, ALWAYS, ret))
@@ -359,5 +396,5 @@ bool pace_find(struct pace *p, bool (*proven)(const void *arg, uint32_t proc), c
 		if (n == ret->n_ranks)
 			return true;
 	}
-	return find_in_every(p, ret);
+	return find_one(p, ret);
 }

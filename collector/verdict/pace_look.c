@@ -89,6 +89,8 @@ static void name_ranks(struct cause *v, const int32_t *ranks, uint32_t n, uint32
 /* Which part of the time grew, for a person. */
 static const char *part_of(const struct pace_change *c)
 {
+	if (c->paused)
+		return "host side: it gives its device no work for that long";
 	if (c->compute_ns >= 0.6 * c->added_ns)
 		return "GPU side: its kernels run longer";
 	if (c->input_ns >= 0.6 * c->added_ns)
