@@ -9,8 +9,8 @@
  * ranks. Ranks change when the paces before and after an instant are apart:
  * nine tenths of each, by 2 % of the step's own work and three times the spread
  * of the paces around their level, of its own and of three quarters of the
- * others; nobody else changed by more than half as much; and the others wait
- * for them. A difference that was always there proves little, as work may be
+ * others; nobody else changed by more than half as much, nor was slower by as much
+ * for a spell of eight steps; and the others wait for them. A difference that was always there proves little, as work may be
  * unequal: it must be 11 %, and four times what the others differ among
  * themselves. (A case's noise of 5 % of each duration makes 10.5 %.) In a recording
  * of few steps and ranks only what is seen in each of them counts: one rank whose
@@ -52,7 +52,8 @@ struct pace_change {
 
 struct pace_rank { /* scratch of one look */
 	uint32_t onset;
-	double shift, spread, level;
+	double shift, spread, level, low, high; /* low, high: within them nine tenths each */
+	double range, range_before; /* between the levels of spells: of all, and before the onset */
 	bool apart;
 };
 

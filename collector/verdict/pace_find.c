@@ -25,6 +25,21 @@ struct split {
 	bool apart;
 };
 
+/* The highest less the lowest mean of N_AFTER steps in a row. */
+static double range_of(const double *v, uint32_t n)
+{
+	double sum = 0, low = INFINITY, high = -INFINITY;
+
+	for (uint32_t i = 0; i < n; i++) {
+		sum += v[i] - (i >= N_AFTER ? v[i - N_AFTER] : 0);
+		if (i + 1 >= N_AFTER) {
+			low = fmin(low, sum);
+			high = fmax(high, sum);
+		}
+	}
+	return n < N_AFTER ? 0 : (high - low) / N_AFTER;
+}
+
 /* The best upward split of a series into two levels. tmp: 2 n. */
 static struct split split_of(const double *v, uint32_t n, uint32_t n_before, double *tmp)
 {
@@ -90,9 +105,13 @@ static double look_at_ranks(struct pace *p)
 
 		p->ranks[r] = (struct pace_rank){ .onset = pace_first(p) + s.at,
 						  .shift = s.at ? s.after - s.before : 0,
-						  .spread = s.spread, .apart = s.apart };
+						  .spread = s.spread, .apart = s.apart,
+						  .range = range_of(v, n),
+						  .range_before = s.at ? range_of(v, s.at) : 0 };
 		memcpy(tmp, v, n * sizeof *v);
 		p->ranks[r].level = pace_quantile(tmp, n, 0.5);
+		p->ranks[r].low = tmp[(uint32_t)(0.1 * (n - 1) + 0.5)];
+		p->ranks[r].high = tmp[(uint32_t)(0.9 * (n - 1) + 0.5)];
 	}
 	for (uint32_t r = 0; r < p->n_ranks; r++)
 		v[r] = p->ranks[r].spread;
@@ -229,9 +248,13 @@ static bool find_changed(struct pace *p, double spread, struct pace_change *c)
 		const struct pace_rank *x = &p->ranks[r];
 		uint32_t gap = x->onset > best->onset ? x->onset - best->onset : best->onset - x->onset;
 
-		if (x->shift <= best->shift / 2)
+		if (x->shift <= best->shift / 2) {
+			if (x->range > best->shift / 2)
+				return false; /* it was slower by as much, for a while */
 			continue;
-		if (!x->apart || x->shift < CLEAR * x->spread || gap > near)
+		}
+		if (!x->apart || x->shift < CLEAR * x->spread || gap > near ||
+		    x->range_before > best->shift / 2)
 			return false; /* neither with them nor with the others */
 		add_rank(c, r);
 	}
@@ -247,7 +270,7 @@ static bool find_changed(struct pace *p, double spread, struct pace_change *c)
 /* The largest gap between the levels of two ranks next to each other. */
 static bool find_different(struct pace *p, double spread, double least, struct pace_change *c)
 {
-	double *level = p->scratch, gap = 0, split = 0, among;
+	double *level = p->scratch, gap = 0, split = 0, among, low = INFINITY, high = -INFINITY;
 	uint32_t rank = 0;
 
 	if (p->n_steps - pace_first(p) < N_ALWAYS)
@@ -265,13 +288,16 @@ static bool find_different(struct pace *p, double spread, double least, struct p
 		return false;
 	*c = (struct pace_change){ .kind = PACE_ALWAYS, .onset = pace_first(p), .ratio = gap };
 	for (uint32_t r = 0; r < p->n_ranks; r++) {
-		if (p->ranks[r].level < split)
+		if (p->ranks[r].level < split) {
+			high = fmax(high, p->ranks[r].high);
 			continue;
+		}
+		low = fmin(low, p->ranks[r].low);
 		if (!c->n_ranks || p->ranks[r].level > p->ranks[rank].level)
 			rank = r;
 		add_rank(c, r);
 	}
-	if (c->kind == PACE_STEADY)
+	if (c->kind == PACE_STEADY || low <= high)
 		return false;
 	take_numbers(p, rank, spread, c);
 	return waited_ns(p, c, rank, c->onset, p->n_steps) >= c->added_ns / 2;
@@ -287,7 +313,7 @@ static bool find_everyone(struct pace *p, struct pace_change *c)
 		v[n++] = p->mid_of[pace_slot(p, i)];
 	s = split_of(v, n, N_BEFORE_ALL, tmp);
 	if (!s.at || !s.apart || s.after - s.before < ALWAYS * s.before ||
-	    s.after - s.before < CLEAR * s.spread)
+	    s.after - s.before < CLEAR * s.spread || range_of(v, s.at) > (s.after - s.before) / 2)
 		return false;
 	*c = (struct pace_change){ .kind = PACE_ALL, .onset = pace_first(p) + s.at,
 				   .ratio = s.after / s.before - 1 };
@@ -325,7 +351,7 @@ static double excess_in(const struct pace *p, uint32_t count, double (*value)(co
 			next = value(x);
 		}
 	}
-	if (n < 2 || most < times * next)
+	if (n < 2 || most <= 0 || most < times * next)
 		return 0;
 	waited -= pace_cell(p, count, *ret_rank)->wait;
 	return most - next >= share * pace_cell(p, count, *ret_rank)->dur &&

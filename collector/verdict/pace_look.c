@@ -27,6 +27,9 @@
 #define EVERY 8		 /* steps between two looks */
 #define EVERY_TOLD 64	 /* and between two tellings */
 #define LIVE_NS 1000000000 /* while the job runs a change must last */
+#define N_LIVE 16
+#define N_LONG_LIVE 64 /* where little is known of the time before, or of others */
+#define N_ALWAYS_LIVE 192
 #define N_AT_END 12
 #define FOLLOWS_R2 0.7
 #define LOST 0.125
@@ -189,7 +192,8 @@ static bool slower(struct rules *r, const struct pace_change *c, struct cause *v
 {
 	const char *host = whole_host(r, c);
 
-	if (c->kind == PACE_ALWAYS && 2 * c->n_ranks >= r->pace.n_ranks && !host)
+	if (2 * c->n_ranks >= r->pace.n_ranks && !host && c->kind != PACE_EVERY && c->kind != PACE_ALL &&
+	    (c->kind == PACE_ALWAYS || c->n_ranks > 1))
 		return false; /* who is slow and who is fast? */
 	snprintf(v->detail, sizeof v->detail, "%s", part_of(c));
 	snprintf(v->evidence, sizeof v->evidence,
@@ -220,10 +224,17 @@ static bool slower(struct rules *r, const struct pace_change *c, struct cause *v
 	host = c->n_ranks == 1 ? host_of(r, (uint32_t)c->ranks[0]) : NULL;
 	v->f.host = host && *host ? host : NULL;
 	v->f.class_name = "slow.fixed_rank";
-	snprintf(v->sentence, sizeof v->sentence,
-		 "%s take%s %.1f %% longer than the other ranks for its own part of a step (%.1f ms, %s) from "
-		 "step %u on; the others wait for it. Look at that device and its host.", v->who,
-		 c->n_ranks == 1 ? "s" : "", c->ratio * 100, c->added_ns / 1e6, v->detail, v->f.step);
+	if (c->kind == PACE_EVERY)
+		snprintf(v->sentence, sizeof v->sentence,
+			 "%s adds %.1f ms to every step from step %u on, in all %u that were seen (%s); "
+			 "the others wait for it. Look at that device and its host.", v->who,
+			 c->added_ns / 1e6, v->f.step, c->n, v->detail);
+	else
+		snprintf(v->sentence, sizeof v->sentence,
+			 "%s take%s %.1f %% longer than the other ranks for its own part of a step "
+			 "(%.1f ms, %s) from step %u on; the others wait for it. Look at that device and "
+			 "its host.", v->who, c->n_ranks == 1 ? "s" : "", c->ratio * 100,
+			 c->added_ns / 1e6, v->detail, v->f.step);
 	return true;
 }
 
@@ -280,7 +291,13 @@ static bool lasts(const struct rules *r, const struct pace_change *c)
 
 	if (c->kind == PACE_EVERY)
 		return r->finishing;
-	return ns >= LIVE_NS || (r->finishing && c->n >= N_AT_END);
+	if (r->finishing && c->n >= N_AT_END)
+		return true;
+	if (ns < LIVE_NS || c->n < N_LIVE)
+		return false;
+	if (c->kind == PACE_ALWAYS)
+		return c->n >= N_ALWAYS_LIVE;
+	return c->n >= N_LONG_LIVE || (c->onset - pace_first(p) >= N_LIVE && p->n_ranks >= 4);
 }
 
 /* Nobody changed: unequal work or late input all along. */
