@@ -80,6 +80,17 @@ static int on_closed(void *arg, const struct match *m, uint32_t group, const str
 	return r < 0 ? r : rules_call(&c->rules, m, group, call);
 }
 
+static int on_ended(void *arg, const struct proc *p, uint32_t group, uint64_t seq,
+		    const struct event *ev, const struct device *d)
+{
+	struct core *c = arg;
+
+	return c->steps.n_told < BEATS_MAX_STEPS &&
+			       c->match.groups[group].n_members >= c->steps.world_size
+		       ? beats_note(&c->rules.beats, c->steps.world_size, p,
+				    (uint32_t)(p - c->roster.procs), group, seq, ev, d) : 0;
+}
+
 /* The newest process of that rank. */
 static const char *host_of_rank(void *arg, int32_t rank)
 {
@@ -145,6 +156,8 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 	steps_init(&c->steps, &c->roster, &c->match, facts, cfg->n_open_steps, late_ns);
 	c->steps.told = on_step_told;
 	c->steps.told_arg = c;
+	c->steps.ended = on_ended;
+	c->steps.ended_arg = c;
 	c->match.closed = on_closed;
 	c->match.closed_arg = c;
 	rules_init(&c->rules, &c->roster, &c->match);

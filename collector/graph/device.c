@@ -83,6 +83,9 @@ static int account(struct steps *s, const struct proc *p, struct device *d, int6
 	if (t_ns <= begin_ns)
 		return 0;
 	d->at_ns = t_ns;
+	if (begin_ns != FACT_NONE)
+		*(d->n_kernels > 0 ? &d->compute_ns : d->n_calls > 0 ? &d->call_ns : &d->idle_ns) +=
+			t_ns - begin_ns;
 	if (d->n_kernels > 0) {
 		rs = place_in(s, p, d->kernels[0].step, &st);
 		if (rs && begin_ns != FACT_NONE)
@@ -253,7 +256,8 @@ int device_call(struct steps *s, struct proc *p, const struct event *ev, uint32_
 	if (step < d->kernel_step && d->kernel_ns != FACT_NONE && t_ns > d->kernel_ns)
 		t_ns = d->kernel_ns;
 	note_end(s, p, d, step, t_ns);
-	return r;
+	return r == 0 && s->ended && group > 0
+		       ? s->ended(s->ended_arg, p, group - 1, seq, ev, d) : r;
 }
 
 bool device_works(const struct steps *s, const struct step *st, const struct rank_step *rs)

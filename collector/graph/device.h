@@ -27,6 +27,7 @@ struct device { /* of one process */
 	bool told;	   /* it has told when something ran */
 	bool submits;	   /* calls in a ring of its own are the device's */
 	int64_t at_ns;	   /* all before is given to steps */
+	int64_t compute_ns, call_ns, idle_ns; /* of all time, whatever the step */
 	struct running_kernel kernels[DEVICE_MAX_RUNNING];
 	struct running_call calls[DEVICE_MAX_RUNNING];
 	uint32_t n_kernels, n_calls; /* the oldest first */

@@ -76,6 +76,8 @@ struct step {
 	int64_t first_end_now_ns, ready_now_ns, told_now_ns; /* core time */
 };
 
+struct device;
+
 struct life { /* one start of the job; restart_count tells them apart */
 	int32_t restart_count;
 };
@@ -118,6 +120,10 @@ struct steps {
 	bool finishing;
 	steps_told_fn told;
 	void *told_arg;
+	/* A call ended on a process's device; may be NULL. 0 or negative errno. */
+	int (*ended)(void *arg, const struct proc *p, uint32_t group, uint64_t seq,
+		     const struct event *ev, const struct device *d);
+	void *ended_arg;
 
 	/* scratch */
 	struct blocked *blocked;

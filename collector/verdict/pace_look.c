@@ -37,7 +37,7 @@
 
 struct cause {
 	struct finding f;
-	char detail[200], sentence[700], evidence[300], who[160];
+	char detail[200], sentence[700], evidence[300], who[160], since[100];
 };
 
 static bool is_throttled(const void *arg, uint32_t proc)
@@ -47,12 +47,13 @@ static bool is_throttled(const void *arg, uint32_t proc)
 	return proc != UINT32_MAX && pace_throttled(arg, proc, INT64_MIN, why, sizeof why);
 }
 
-/* Since when on that rank's own clock. */
-static int64_t since_ns(const struct pace *p, const struct pace_change *c, uint32_t rank)
+/* Since when on that rank's own clock; of rounds of calls nobody knows for the host. */
+static int64_t since_ns(const struct rules *r, const struct pace_change *c, uint32_t rank)
 {
+	const struct pace *p = &r->pace;
 	const struct pace_cell *x = pace_cell(p, c->onset, rank);
 
-	return c->kind == PACE_ALWAYS || c->kind == PACE_EVERY || x->self < 0 ? INT64_MIN : x->loop_ns;
+	return r->by_calls || c->kind == PACE_ALWAYS || c->kind == PACE_EVERY || x->self < 0 ? INT64_MIN : x->loop_ns;
 }
 
 static const char *host_of(const struct rules *r, uint32_t rank)
@@ -115,7 +116,7 @@ static bool throttled(struct rules *r, const struct pace_change *c, struct cause
 		uint32_t proc = pace_proc(&r->pace, rank);
 
 		if (proc == UINT32_MAX ||
-		    !pace_throttled(r, proc, since_ns(&r->pace, c, rank), why, sizeof why))
+		    !pace_throttled(r, proc, since_ns(r, c, rank), why, sizeof why))
 			return false;
 		if (i == 0)
 			snprintf(v->detail, sizeof v->detail, "%s", why);
@@ -123,8 +124,8 @@ static bool throttled(struct rules *r, const struct pace_change *c, struct cause
 	name_ranks(v, c->ranks, c->n_ranks, r->pace.n_ranks);
 	v->f.class_name = "slow.throttled";
 	snprintf(v->sentence, sizeof v->sentence,
-		 "The device of %s computes %.0f %% longer from step %u on, because %s. Look at cooling, "
-		 "power limits and application clocks of that device.", v->who, c->ratio * 100, v->f.step,
+		 "The device of %s computes %.0f %% longer from %s on, because %s. Look at cooling, "
+		 "power limits and application clocks of that device.", v->who, c->ratio * 100, v->since,
 		 v->detail);
 	snprintf(v->evidence, sizeof v->evidence,
 		 "[{\"view\":\"record\",\"category\":\"dev.clock\"},{\"view\":\"rank_step\",\"step\":%u}]",
@@ -143,8 +144,8 @@ static bool late_input(struct rules *r, const struct pace_change *c, struct caus
 	v->f.confidence = CONFIDENCE_LIKELY;
 	snprintf(v->detail, sizeof v->detail, "host side: its device waits for data");
 	snprintf(v->sentence, sizeof v->sentence,
-		 "%s: the device waits for input, %.1f ms a step more from step %u on. Look at the storage "
-		 "and the number of loader workers there.", v->who, c->added_ns / 1e6, v->f.step);
+		 "%s: the device waits for input, %.1f ms a step more from %s on. Look at the storage "
+		 "and the number of loader workers there.", v->who, c->added_ns / 1e6, v->since);
 	snprintf(v->evidence, sizeof v->evidence,
 		 "[{\"view\":\"record\",\"category\":\"loader.batch\"},{\"view\":\"rank_step\",\"step\":%u}]",
 		 v->f.step);
@@ -171,7 +172,8 @@ static int uneven_work(struct rules *r, const struct pace_work *w, const struct 
 		return -1;
 	name_ranks(v, w->ranks, w->n_ranks, r->pace.n_ranks);
 	v->f.class_name = samples ? "data.uneven_batch" : "slow.work_imbalance";
-	v->f.step = r->pace.step_of[pace_slot(&r->pace, w->first)];
+	if (!r->by_calls)
+		v->f.step = r->pace.step_of[pace_slot(&r->pace, w->first)];
 	v->f.cost_ratio = w->lost / (1 - fmin(w->lost, 0.9));
 	v->f.margin_ns = (int64_t)(w->lost * v->f.cost_ratio);
 	snprintf(v->detail, sizeof v->detail, "%s a step: the most loaded rank has %.0f %% more than the mean",
@@ -203,9 +205,9 @@ static bool slower(struct rules *r, const struct pace_change *c, struct cause *v
 		v->f.class_name = "slow.global";
 		v->f.rules_out_json = "[\"slow.fixed_rank: the ranks slowed down together\"]";
 		snprintf(v->sentence, sizeof v->sentence,
-			 "All ranks compute %.0f %% longer from step %u on, and none more than the others: "
+			 "All ranks compute %.0f %% longer from %s on, and none more than the others: "
 			 "look for what they share or what changed then (input, model, clocks, power of the "
-			 "whole job).", c->ratio * 100, v->f.step);
+			 "whole job).", c->ratio * 100, v->since);
 		return true;
 	}
 	v->f.rules_out_json = "[\"slow.global: in the same steps the other ranks did not slow down\","
@@ -215,9 +217,9 @@ static bool slower(struct rules *r, const struct pace_change *c, struct cause *v
 		v->f.host = host;
 		snprintf(v->sentence, sizeof v->sentence,
 			 "All %u ranks on host %.80s compute %.1f %% longer than the others (%.1f ms a step, %s) "
-			 "from step %u on; the others wait for them. Look at that host: power, cooling, "
+			 "from %s on; the others wait for them. Look at that host: power, cooling, "
 			 "other work on it.", c->n_ranks, host, c->ratio * 100, c->added_ns / 1e6, v->detail,
-			 v->f.step);
+			 v->since);
 		return true;
 	}
 	name_ranks(v, c->ranks, c->n_ranks, r->pace.n_ranks);
@@ -226,15 +228,15 @@ static bool slower(struct rules *r, const struct pace_change *c, struct cause *v
 	v->f.class_name = "slow.fixed_rank";
 	if (c->kind == PACE_EVERY)
 		snprintf(v->sentence, sizeof v->sentence,
-			 "%s adds %.1f ms to every step from step %u on, in all %u that were seen (%s); "
+			 "%s adds %.1f ms to every step from %s on, in all %u that were seen (%s); "
 			 "the others wait for it. Look at that device and its host.", v->who,
-			 c->added_ns / 1e6, v->f.step, c->n, v->detail);
+			 c->added_ns / 1e6, v->since, c->n, v->detail);
 	else
 		snprintf(v->sentence, sizeof v->sentence,
 			 "%s take%s %.1f %% longer than the other ranks for its own part of a step "
-			 "(%.1f ms, %s) from step %u on; the others wait for it. Look at that device and "
+			 "(%.1f ms, %s) from %s on; the others wait for it. Look at that device and "
 			 "its host.", v->who, c->n_ranks == 1 ? "s" : "", c->ratio * 100,
-			 c->added_ns / 1e6, v->detail, v->f.step);
+			 c->added_ns / 1e6, v->detail, v->since);
 	return true;
 }
 
@@ -254,6 +256,15 @@ static void begin_cause(struct rules *r, const struct pace_change *c, struct cau
 							  ? c->added_ns / (c->step_ns - c->added_ns) : 0,
 				    .margin_ns = (int64_t)c->added_ns,
 				    .error_ns = (int64_t)c->spread_ns } };
+	snprintf(v->since, sizeof v->since, "step %u", v->f.step);
+	if (!r->by_calls)
+		return;
+	v->f.has_call = true;
+	v->f.call = v->f.step;
+	v->f.group = r->ledger.match->groups[r->beats.group].name;
+	v->f.step = v->f.last_step = EVENT_STEP_UNKNOWN;
+	snprintf(v->since, sizeof v->since, "call %llu of group %.60s", (unsigned long long)v->f.call,
+		 v->f.group);
 }
 
 static int tell(struct rules *r, const struct pace_change *c, struct cause *v)
@@ -263,6 +274,9 @@ static int tell(struct rules *r, const struct pace_change *c, struct cause *v)
 	v->f.key = "slow.pace";
 	v->f.detail = v->detail;
 	v->f.sentence = v->sentence;
+	if (r->by_calls)
+		snprintf(v->evidence, sizeof v->evidence, "[{\"view\":\"collective\",\"seq\":%llu}]",
+			 (unsigned long long)v->f.call);
 	v->f.evidence_json = v->evidence;
 	p->told = *c;
 	p->told_class = v->f.class_name;
@@ -340,6 +354,13 @@ int pace_look(struct rules *r)
 	struct cause v;
 	int known;
 
+	if (r->finishing && p->n_steps < BEATS_MAX_STEPS && !p->told_class) {
+		int n = beats_play(&r->beats, p);
+
+		if (n < 0)
+			return n;
+		r->by_calls = n > 0;
+	}
 	if (r->held || p->n_steps == 0 || (!r->finishing && p->n_steps < p->looked_steps + EVERY))
 		return 0;
 	p->looked_steps = p->n_steps;

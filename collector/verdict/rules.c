@@ -21,6 +21,7 @@ void rules_fini(struct rules *r)
 	gauges_fini(&r->gauges);
 	measures_fini(&r->measures);
 	pace_fini(&r->pace);
+	beats_fini(&r->beats);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)

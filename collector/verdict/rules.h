@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "beats.h"
 #include "gauges.h"
 #include "ledger.h"
 #include "measures.h"
@@ -51,6 +52,8 @@ struct rules {
 	struct gauges gauges;
 	struct measures measures;
 	struct pace pace;
+	struct beats beats;
+	bool by_calls; /* the pace is that of beats */
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
 	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
