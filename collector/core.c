@@ -4,6 +4,7 @@
 #include "match/evidence.h"
 #include "verdict/clock_contradiction.h"
 #include "verdict/clock_offset.h"
+#include "verdict/pace_why.h"
 #include "verdict/rules.h"
 #include "verdict/slow_fixed_rank.h"
 
@@ -79,6 +80,17 @@ static int on_closed(void *arg, const struct match *m, uint32_t group, const str
 	return r < 0 ? r : rules_call(&c->rules, m, group, call);
 }
 
+static int on_ended(void *arg, const struct proc *p, uint32_t group, uint64_t seq,
+		    const struct event *ev, const struct device *d)
+{
+	struct core *c = arg;
+
+	return c->steps.n_told < BEATS_MAX_STEPS &&
+			       c->match.groups[group].n_members >= c->steps.world_size
+		       ? beats_note(&c->rules.beats, c->steps.world_size, p,
+				    (uint32_t)(p - c->roster.procs), group, seq, ev, d) : 0;
+}
+
 /* The newest process of that rank. */
 static const char *host_of_rank(void *arg, int32_t rank)
 {
@@ -88,6 +100,31 @@ static const char *host_of_rank(void *arg, int32_t rank)
 		if (c->roster.procs[i].rank == rank)
 			return c->roster.hosts[c->roster.procs[i].host].name;
 	return NULL;
+}
+
+static bool is_explained(void *arg, int32_t rank)
+{
+	const struct core *c = arg;
+
+	return rules_explained_else(&c->rules, rank);
+}
+
+static bool is_throttled(void *arg, int32_t rank, char *why, size_t n_why)
+{
+	const struct core *c = arg;
+
+	for (uint32_t i = c->roster.n_procs; i-- > 0;)
+		if (c->roster.procs[i].rank == rank)
+			return pace_throttled(&c->rules, i, INT64_MIN, why, n_why);
+	return false;
+}
+
+static void on_named(void *arg, const char *class_name, const int32_t *ranks, uint32_t n,
+		     uint32_t first_step)
+{
+	struct core *c = arg;
+
+	rules_named(&c->rules, class_name, ranks, n, first_step);
 }
 
 int core_new(struct core **ret, const struct core_config *cfg, struct facts *facts)
@@ -100,6 +137,9 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 		return -ENOMEM;
 	if (heat_new(&c->heat) < 0 || clock_offset_new(&c->offset) < 0 ||
 	    slow_fixed_rank_new(&c->slow, &(struct slow_config){ .host_of = host_of_rank,
+								 .explained = is_explained,
+								 .throttled = is_throttled,
+								 .named = on_named,
 								 .arg = c }) < 0) {
 		heat_free(c->heat);
 		clock_offset_free(c->offset);
@@ -116,6 +156,8 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 	steps_init(&c->steps, &c->roster, &c->match, facts, cfg->n_open_steps, late_ns);
 	c->steps.told = on_step_told;
 	c->steps.told_arg = c;
+	c->steps.ended = on_ended;
+	c->steps.ended_arg = c;
 	c->match.closed = on_closed;
 	c->match.closed_arg = c;
 	rules_init(&c->rules, &c->roster, &c->match);
@@ -419,8 +461,11 @@ int core_gauge(struct core *c, uint32_t process, uint32_t host, host_time at, co
 	const struct proc *p = roster_find_proc(&c->roster, process);
 	const struct host *h = p ? &c->roster.hosts[p->host] : roster_find_host(&c->roster, host);
 
-	if (!h)
-		return 0;
+	int r = p ? measures_gauge(&c->rules.measures, (uint32_t)(p - c->roster.procs), at.ns, name, value)
+		  : 0;
+
+	if (!h || r < 0)
+		return r;
 	return gauges_note(&c->rules.gauges, &(struct gauge_of){
 			.host = (uint32_t)(h - c->roster.hosts),
 			.proc = p ? (uint32_t)(p - c->roster.procs) : GAUGE_OF_HOST },

@@ -45,6 +45,14 @@ struct fact_rank_step {
 	uint32_t n_peers;
 	double coverage; /* 1 = every event is here; lost events lower it */
 	int64_t dur_err_ns; /* of dur, self and the phases: tick conversion */
+	/* Where a device tells what ran, else FACT_NONE: dur = compute + exposed + idle. */
+	int64_t compute_ns; /* kernels ran */
+	int64_t idle_ns;    /* nothing ran */
+	int64_t host_ns;    /* of idle: the host was in work that the program names */
+	int64_t pause_ns; /* the longest that its host let pass without a launch or a wait for the
+			   * device; not stored */
+	int64_t loop_ns; /* where its loop began the step, host time; not stored */
+	uint32_t proc;	 /* index in the roster; not stored */
 };
 
 struct fact_arrival {

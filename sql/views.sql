@@ -18,7 +18,8 @@ SELECT step, begin_ns, dur_ns, dur_err_ns, n_ranks, slowest_rank, complete FROM 
 DROP VIEW IF EXISTS rank_step;
 CREATE VIEW rank_step AS
 SELECT step, rank, begin_ns, begin_err_ns, dur_ns, dur_err_ns, self_ns, wait_ns, wait_err_ns, exposed_comm_ns,
-       input_wait_ns, fwd_ns, bwd_ns, opt_ns, eval_ns, excess_ratio, n_peers AS peers, coverage
+       input_wait_ns, fwd_ns, bwd_ns, opt_ns, eval_ns, excess_ratio, n_peers AS peers, coverage,
+       compute_ns, idle_ns, host_ns
 FROM raw_rank_step;
 
 DROP VIEW IF EXISTS collective;

@@ -33,6 +33,9 @@ struct ring {
 	uint64_t sync_seq;
 	uint32_t sync_low;
 	int64_t sync_begin_ns;
+	bool is_host; /* a thread of the program, not a device */
+	uint32_t work_depth, work_step; /* named work; step of the outermost */
+	int64_t work_begin_ns;
 };
 
 struct name_use {

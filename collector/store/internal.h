@@ -24,7 +24,7 @@
 	X(put_gauge, 5)                                                                        \
 	X(put_meta, 2)                                                                         \
 	X(put_step, 7)                                                                         \
-	X(put_rank_step, 18)                                                                   \
+	X(put_rank_step, 21)                                                                   \
 	X(put_collective, 18)                                                                  \
 	X(put_group, 4)                                                                        \
 	X(put_bucket, 13)                                                                      \

@@ -401,6 +401,9 @@ static int write_rank_step(struct store *s, const struct fact_rank_step *v)
 	bind_int(&b, v->n_peers);
 	bind_real(&b, v->coverage);
 	bind_int(&b, v->dur_err_ns);
+	bind_ns(&b, v->compute_ns);
+	bind_ns(&b, v->idle_ns);
+	bind_ns(&b, v->host_ns);
 	return run(s, &b);
 }
 

@@ -30,6 +30,9 @@ void rules_fini(struct rules *r)
 	pulse_fini(&r->pulse);
 	numbers_fini(&r->numbers);
 	silent_fini(&r->silent);
+	measures_fini(&r->measures);
+	pace_fini(&r->pace);
+	beats_fini(&r->beats);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
@@ -57,6 +60,9 @@ int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const cha
 	if (e == 0)
 		e = counts_record(r, p, at_ns, category, fields_json, n_fields);
 	if (e == 0)
+		e = measures_record(&r->measures, (uint32_t)(p - r->ledger.roster->procs), at_ns, category,
+				    fields_json, n_fields);
+	if (e == 0)
 		e = silent_record(r, p, at_ns, category, fields_json, n_fields);
 	return e;
 }
@@ -77,11 +83,8 @@ int rules_call(struct rules *r, const struct match *m, uint32_t group, const str
 int rules_step(struct rules *r, const struct fact_step *step, const struct fact_rank_step *v,
 	       size_t n, struct facts *facts)
 {
-	(void)step;
-	(void)v;
-	(void)n;
 	r->facts = facts;
-	return 0;
+	return pace_step(&r->pace, step, v, n, r->world_size);
 }
 
 /* A new start of the job is a new chance to fail. */
@@ -133,6 +136,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		/* slow: from what explains most */
 		device_slow_look, setting_slow_look, version_slow_look,
 		retransmits_look, shared_nic_look, ring_nic_look, host_p2p_path_look, jitter_look, link_look,
+		pace_look,
 	};
 	int e;
 
@@ -234,6 +238,30 @@ static void remember_slow(struct rules *r, const struct finding *f)
 	memcpy(s->ranks, f->ranks, f->n_ranks * sizeof *f->ranks);
 	s->first_step = f->step;
 	r->n_slow++;
+}
+
+void rules_named(struct rules *r, const char *class_name, const int32_t *ranks, uint32_t n,
+		 uint32_t first_step)
+{
+	struct finding f = { .class_name = class_name, .step = first_step };
+
+	for (uint32_t i = 0; i < n; i++)
+		finding_rank(&f, ranks[i]);
+	remember_slow(r, &f);
+}
+
+bool rules_explained_else(const struct rules *r, int32_t rank)
+{
+	for (uint32_t i = 0; i < r->n_slow; i++) {
+		bool names = r->slow[i].n_ranks == 0;
+
+		for (uint32_t k = 0; k < r->slow[i].n_ranks; k++)
+			names |= r->slow[i].ranks[k] == rank;
+		if (names && strcmp(r->slow[i].class_name, "slow.fixed_rank") != 0)
+			return true;
+	}
+	return r->pace.told_class &&
+	       (r->pace.told.n_ranks == 0 || pace_holds(&r->pace.told, (uint32_t)rank));
 }
 
 bool rules_explained(const struct rules *r, int32_t rank)

@@ -9,6 +9,7 @@
 
 #include "config.h"
 #include "gathers.h"
+#include "beats.h"
 #include "gauges.h"
 #include "latecomers.h"
 #include "ledger.h"
@@ -18,6 +19,8 @@
 #include "losses.h"
 #include "paths.h"
 #include "rates.h"
+#include "measures.h"
+#include "pace.h"
 #include "side.h"
 #include "step_times.h"
 #include "transfers.h"
@@ -72,6 +75,10 @@ struct rules {
 	struct pulse pulse;
 	struct numbers numbers;
 	struct silent silent;
+	struct measures measures;
+	struct pace pace;
+	struct beats beats;
+	bool by_calls; /* the pace is that of beats */
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
 	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
@@ -118,6 +125,11 @@ int rules_tell(struct rules *r, const struct finding *f);
 /* Has a cause been told that explains why this rank (-1: the job) is slow? Slow rules
  * look in the order of how much they explain; one that finds less asks first. */
 bool rules_explained(const struct rules *r, int32_t rank);
+/* The same for slow.fixed_rank, whose own telling of it does not count. */
+bool rules_explained_else(const struct rules *r, int32_t rank);
+/* It tells by itself; that it did is kept for the others. */
+void rules_named(struct rules *r, const char *class_name, const int32_t *ranks, uint32_t n,
+		 uint32_t first_step);
 
 /* The rules. 0 or -ENOMEM; each tells at most one cause. */
 int data_dependent_look(struct rules *r);
@@ -154,3 +166,4 @@ int growth_look(struct rules *r);
 int device_slow_look(struct rules *r);
 int setting_slow_look(struct rules *r);
 int version_slow_look(struct rules *r);
+int pace_look(struct rules *r);

@@ -13,3 +13,6 @@ CREATE TABLE raw_comm_class (
   wait_ns REAL NOT NULL, inside_ns REAL NOT NULL, n_copies INTEGER NOT NULL, copy_bytes INTEGER NOT NULL,
   n_layouts INTEGER NOT NULL, peak_gbs REAL,
   PRIMARY KEY (group_id, n_ranks, n_hosts, op, dtype, size)) WITHOUT ROWID;
+ALTER TABLE raw_rank_step ADD COLUMN compute_ns INTEGER;
+ALTER TABLE raw_rank_step ADD COLUMN idle_ns INTEGER;
+ALTER TABLE raw_rank_step ADD COLUMN host_ns INTEGER;

@@ -107,7 +107,8 @@ static struct store_job *full_job(void)
 	*FACTS_PUSH(f, steps) = (struct fact_step){ 3, 100, 50, 2, 2, -1, true };
 	*FACTS_PUSH(f, rank_steps) = (struct fact_rank_step){
 		.step = 3, .rank = 1, .begin_ns = 100, .dur_ns = 50, .self_ns = 40,
-		.eval_ns = FACT_NONE, .excess_ratio = NAN, .n_peers = 1, .coverage = 0.5, .dur_err_ns = 6
+		.eval_ns = FACT_NONE, .excess_ratio = NAN, .n_peers = 1, .coverage = 0.5, .dur_err_ns = 6,
+		.compute_ns = 30, .idle_ns = 10, .host_ns = FACT_NONE
 	};
 	*FACTS_PUSH(f, groups) = (struct fact_group){ 0, "world", true, "[0,1]" };
 	*FACTS_PUSH(f, arrivals) = (struct fact_arrival){ 0, 1000, 1500, 3 };
@@ -235,6 +236,9 @@ static int see_rank_step(void *arg, const struct fact_rank_step *v)
 	assert_true(v->eval_ns == FACT_NONE);
 	assert_true(isnan(v->excess_ratio));
 	assert_int_equal(v->dur_err_ns, 6);
+	assert_int_equal(v->compute_ns, 30);
+	assert_int_equal(v->idle_ns, 10);
+	assert_true(v->host_ns == FACT_NONE);
 	s->rank_steps++;
 	return 0;
 }
