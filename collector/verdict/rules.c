@@ -74,11 +74,9 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 	       struct facts *facts)
 {
 	static int (*const looks[])(struct rules *) = {
-		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
-		route_look,	dataplane_look, missing_look,  data_dependent_look, mismatch_look,
-		p2p_order_look,
-		version_look, setting_look, device_look, adapters_look,
-		qp_retry_look, corruption_look,
+		start_look, endpoint_look, resolution_look, interface_look, port_look, route_look,
+		dataplane_look, missing_look, data_dependent_look, mismatch_look, p2p_order_look,
+		version_look, setting_look, device_look, adapters_look, qp_retry_look, corruption_look,
 		deferred_free_look, shard_boundary_look, prefetch_look, fragmentation_look, growth_look,
 		absent_look,
 		device_slow_look, setting_slow_look, version_slow_look,
