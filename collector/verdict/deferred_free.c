@@ -62,12 +62,29 @@ static bool costs(const struct rules *r, uint32_t proc, const struct deferred *d
 	       (used_gb > 0 && reserved_gb >= LEAST_SPARE * used_gb);
 }
 
-int deferred_free_look(struct rules *r)
+static int tell(struct rules *r, const struct deferred *worst, bool above,
+		const struct memory_failure *failure, struct finding *f)
 {
 	char sentence[600], detail[160];
+
+	snprintf(detail, sizeof detail, "released up to %lld layers late, %.3g GB held by it",
+		 (long long)worst->delay, worst->held_gb);
+	snprintf(sentence, sizeof sentence, "Buffers live longer than their use: %s. %s", detail,
+		 above ? "Release them where they are used last: free on the stream that allocated, and wait for "
+			 "the other stream's event instead of recording the buffer on it." :
+			 "It is not known to cost memory that is missed.");
+	f->sentence = sentence;
+	f->detail = detail;
+	f->evidence_json = "[{\"view\":\"record\",\"category\":\"mem.free_deferred\"},"
+			   "{\"view\":\"gauge\",\"name\":\"reserved_gb\"}]";
+	f->rules_out_json = "[\"memory.growth: what is held is released, late\"]";
+	return memory_tell(r, &r->once.deferred, above, failure, f);
+}
+
+int deferred_free_look(struct rules *r)
+{
 	struct finding f = { .class_name = "memory.deferred_free", .confidence = CONFIDENCE_LIKELY,
-			     .step = EVENT_STEP_UNKNOWN, .onset_ns = FACT_NONE, .sentence = sentence,
-			     .detail = detail };
+			     .step = EVENT_STEP_UNKNOWN, .onset_ns = FACT_NONE };
 	uint32_t n = r->ledger.roster->n_procs, n_late = 0, n_of = 0, worst = 0;
 	struct deferred *v;
 	struct memory_failure failure;
@@ -96,17 +113,7 @@ int deferred_free_look(struct rules *r)
 		above = true; /* without it there would have been room */
 	if (n_late > 0 && (above || r->finishing)) {
 		memory_culprits(r, late, n_late, n_of, &f);
-		snprintf(detail, sizeof detail, "released up to %lld layers late, %.3g GB held by it",
-			 (long long)v[worst].delay, v[worst].held_gb);
-		snprintf(sentence, sizeof sentence,
-			 "Buffers live longer than their use: %s. %s", detail,
-			 above ? "Release them where they are used last: free on the stream that allocated, wait for the "
-				 "other stream's event instead of recording the buffer on it." :
-				 "It is not known to cost memory that is missed.");
-		f.evidence_json = "[{\"view\":\"record\",\"category\":\"mem.free_deferred\"},"
-				  "{\"view\":\"gauge\",\"name\":\"reserved_gb\"}]";
-		f.rules_out_json = "[\"memory.growth: what is held is released, late\"]";
-		e = memory_tell(r, &r->once.deferred, above, failure.n ? &failure : NULL, &f);
+		e = tell(r, &v[worst], above, failure.n ? &failure : NULL, &f);
 	}
 	free(v);
 	free(late);

@@ -2,13 +2,12 @@
  *
  * What it says: which memory, by how much a step, and from what to what.
  *
- * How it decides: of each step the lowest reading counts; the first quarter of the steps (two at
- * least) is warm-up. Over the rest the rise must be steady (trend.h): no plateau, no
- * saw, no single jump. While the job runs 48 steps are needed, at its end or after a failed
- * allocation 10.
- * Below a tenth of the level and 100 MB it is nothing; above, it ends in a full device
- * sooner or later. What is used (allocated, active, resident) counts before what is only
- * reserved. Certain where an allocation failed too.
+ * How it decides: of each step the lowest reading counts; the first quarter of the
+ * steps (two at least) is warm-up. Over the rest the rise must be steady (trend.h): no
+ * plateau, no saw, no single jump. While the job runs 48 steps are needed, at its end or
+ * after a failed allocation 10. Below a tenth of the level and 100 MB it is nothing;
+ * above, it ends in a full device sooner or later. What is used (allocated, active,
+ * resident) counts before what is only reserved. Certain where an allocation failed too.
  *
  * Neighbours: memory.prefetch_depth and memory.deferred_free (it rises and falls within a
  * step), memory.fragmentation (reserved grows, what is used does not).

@@ -85,7 +85,7 @@ static int tell(struct rules *r, const struct prefetch *v, const struct memory_f
 		 "device is none the faster for it. %s", detail,
 		 above ? "Limit how many are in flight (limit_all_gathers, prefetch of one unit)." :
 			 "It is not known to cost memory that is missed.");
-	f.evidence_json = "[{\"view\":\"launch\"},{\"view\":\"gauge\",\"name\":\"reserved_gb\"}]";
+	f.evidence_json = "[{\"view\":\"collective\"},{\"view\":\"gauge\",\"name\":\"reserved_gb\"}]";
 	f.rules_out_json = "[\"memory.growth: memory follows the gathers in flight within a step\"]";
 	if (!above)
 		f.confidence = CONFIDENCE_LIKELY;
