@@ -11,7 +11,9 @@
 void rules_init(struct rules *r, struct roster *roster, struct match *match)
 {
 	*r = (struct rules){ .looked_ns = INT64_MIN,
-			     .ledger = { .roster = roster, .match = match } };
+			     .ledger = { .roster = roster, .match = match },
+			     .lanes = { .roster = roster } };
+	r->lanes.messages = &r->ledger.messages;
 }
 
 void rules_fini(struct rules *r)
@@ -19,19 +21,24 @@ void rules_fini(struct rules *r)
 	ledger_fini(&r->ledger);
 	side_fini(&r->side);
 	gauges_fini(&r->gauges);
+	lanes_fini(&r->lanes);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
 {
-	return ledger_event(&r->ledger, p, ev, restart_count);
+	int e = ledger_event(&r->ledger, p, ev, restart_count);
+
+	return e < 0 ? e : lanes_event(&r->lanes, p, ev);
 }
 
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c)
 {
-	(void)r;
-	(void)m;
-	(void)group;
-	(void)c;
+	struct lateness late;
+
+	if (r->lanes.any) {
+		lateness_of(m, group, c, &late);
+		lanes_call(&r->lanes, m, group, c, &late);
+	}
 	return 0;
 }
 
@@ -65,7 +72,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 	static int (*const looks[])(struct rules *) = {
 		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
 		dataplane_look, missing_look,  data_dependent_look, mismatch_look,
-		p2p_order_look, absent_look,
+		p2p_order_look, absent_look,   stage_imbalance_look, amplified_look, bubble_look,
 	};
 
 	if (r->looked_ns == INT64_MIN)

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "gauges.h"
+#include "lanes.h"
 #include "ledger.h"
 #include "side.h"
 
@@ -47,6 +48,7 @@ struct rules {
 	struct ledger ledger;
 	struct side side;
 	struct gauges gauges;
+	struct lanes lanes;
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
 	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
@@ -100,3 +102,6 @@ int resolution_look(struct rules *r);
 int port_look(struct rules *r);
 int dataplane_look(struct rules *r);
 int missing_look(struct rules *r);
+int stage_imbalance_look(struct rules *r);
+int amplified_look(struct rules *r);
+int bubble_look(struct rules *r);
