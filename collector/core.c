@@ -410,9 +410,7 @@ int core_record(struct core *c, uint32_t process, host_time at, const char *cate
 {
 	const struct proc *p = roster_find_proc(&c->roster, process);
 
-	return p ? side_note(&c->rules.side, (uint32_t)(p - c->roster.procs), at.ns,
-			     c->rules.now_ns, category, fields_json, n_fields)
-		 : 0;
+	return p ? rules_record(&c->rules, p, at.ns, category, fields_json, n_fields) : 0;
 }
 
 int core_gauge(struct core *c, uint32_t process, uint32_t host, host_time at, const char *name,

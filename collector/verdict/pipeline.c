@@ -370,12 +370,7 @@ double pipeline_theory_ns(const struct pipeline *p)
 
 bool pipeline_may_tell(const struct rules *r, const char *class_name)
 {
-	bool told = false;
+	uint32_t n_told = rules_n_told(r, class_name);
 
-	for (uint32_t i = 0; i < r->n_slow; i++) {
-		if (strcmp(r->slow[i].class_name, class_name) != 0)
-			return false;
-		told = true;
-	}
-	return !told || r->finishing;
+	return r->n_slow == n_told && (n_told == 0 || r->finishing);
 }

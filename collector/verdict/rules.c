@@ -12,7 +12,9 @@ void rules_init(struct rules *r, struct roster *roster, struct match *match)
 {
 	*r = (struct rules){ .looked_ns = INT64_MIN,
 			     .ledger = { .roster = roster, .match = match },
-			     .lanes = { .roster = roster } };
+			     .lanes = { .roster = roster },
+			     .pauses = { .roster = roster },
+			     .placement = { .roster = roster } };
 	r->lanes.messages = &r->ledger.messages;
 }
 
@@ -22,23 +24,44 @@ void rules_fini(struct rules *r)
 	side_fini(&r->side);
 	gauges_fini(&r->gauges);
 	lanes_fini(&r->lanes);
+	pauses_fini(&r->pauses);
+	placement_fini(&r->placement);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
 {
 	int e = ledger_event(&r->ledger, p, ev, restart_count);
 
-	return e < 0 ? e : lanes_event(&r->lanes, p, ev);
+	if (e == 0)
+		e = lanes_event(&r->lanes, p, ev);
+	if (e == 0)
+		e = pauses_event(&r->pauses, p, ev);
+	return e;
+}
+
+int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,
+		 const char *fields_json, size_t n_fields)
+{
+	int e = side_note(&r->side, (uint32_t)(p - r->ledger.roster->procs), at_ns, r->now_ns,
+			  category, fields_json, n_fields);
+
+	if (e == 0)
+		e = pauses_record(&r->pauses, p, at_ns, category, fields_json, n_fields);
+	if (e == 0)
+		e = placement_record(&r->placement, p, at_ns, category, fields_json, n_fields);
+	return e;
 }
 
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c)
 {
 	struct lateness late;
 
-	if (r->lanes.any) {
-		lateness_of(m, group, c, &late);
-		lanes_call(&r->lanes, m, group, c, &late);
-	}
+	if (!r->lanes.any && !r->pauses.any && !r->placement.any)
+		return 0;
+	lateness_of(m, group, c, &late);
+	lanes_call(&r->lanes, m, group, c, &late);
+	pauses_call(&r->pauses, m, group, c, &late);
+	placement_call(&r->placement, m, group, c, &late);
 	return 0;
 }
 
@@ -72,7 +95,9 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 	static int (*const looks[])(struct rules *) = {
 		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
 		dataplane_look, missing_look,  data_dependent_look, mismatch_look,
-		p2p_order_look, absent_look,   stage_imbalance_look, amplified_look, bubble_look,
+		p2p_order_look, absent_look,
+		checkpoint_look, rotating_placement_look, rotating_pause_look, stage_imbalance_look,
+		amplified_look, bubble_look,
 	};
 
 	if (r->looked_ns == INT64_MIN)
@@ -86,6 +111,8 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 	r->finishing = finishing;
 	r->world_size = world_size;
 	follow_life(r);
+	pauses_settle(&r->pauses, finishing);
+	placement_settle(&r->placement, finishing);
 	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
 		int e = looks[i](r);
 
@@ -189,6 +216,15 @@ bool rules_explained(const struct rules *r, int32_t rank)
 			return true;
 	}
 	return false;
+}
+
+uint32_t rules_n_told(const struct rules *r, const char *class_name)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->n_slow; i++)
+		n += strcmp(r->slow[i].class_name, class_name) == 0;
+	return n;
 }
 
 int rules_tell(struct rules *r, const struct finding *f)

@@ -10,6 +10,8 @@
 #include "gauges.h"
 #include "lanes.h"
 #include "ledger.h"
+#include "pauses.h"
+#include "placement.h"
 #include "side.h"
 
 #define RULES_MAX_RANKS 64 /* named in one verdict */
@@ -49,6 +51,8 @@ struct rules {
 	struct side side;
 	struct gauges gauges;
 	struct lanes lanes;
+	struct pauses pauses;
+	struct placement placement;
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
 	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
@@ -76,6 +80,9 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 /* What the analysis took, in its order; each gives it to the collectors of evidence
  * that rules.c lists. 0 or -ENOMEM. */
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count);
+/* A record of a process. */
+int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,
+		 const char *fields_json, size_t n_fields);
 /* A collective is final; its arrivals are there. */
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c);
 /* A step is told, once, in order; its ranks in order. */
@@ -89,6 +96,9 @@ int rules_tell(struct rules *r, const struct finding *f);
 /* Has a cause been told that explains why this rank (-1: the job) is slow? Slow rules
  * look in the order of how much they explain; one that finds less asks first. */
 bool rules_explained(const struct rules *r, int32_t rank);
+
+/* How many causes of slowness of that class are told in this life. */
+uint32_t rules_n_told(const struct rules *r, const char *class_name);
 
 /* The rules. 0 or -ENOMEM; each tells at most one cause. */
 int data_dependent_look(struct rules *r);
@@ -105,3 +115,6 @@ int missing_look(struct rules *r);
 int stage_imbalance_look(struct rules *r);
 int amplified_look(struct rules *r);
 int bubble_look(struct rules *r);
+int checkpoint_look(struct rules *r);
+int rotating_pause_look(struct rules *r);
+int rotating_placement_look(struct rules *r);
