@@ -351,7 +351,7 @@ void lanes_call(struct lanes *l, const struct match *m, uint32_t group, const st
 		if (a->enter_ns == FACT_NONE || a->exit_ns == FACT_NONE || a->proc >= l->n)
 			continue;
 		p = &l->roster->procs[a->proc];
-		wait_ns = late->last_ns - roster_place(l->roster, p, a->enter_ns).at.ns;
+		wait_ns = late->v[0].at_ns - roster_place(l->roster, p, a->enter_ns).at.ns;
 		if (wait_ns > a->exit_ns - a->enter_ns)
 			wait_ns = a->exit_ns - a->enter_ns;
 		if (wait_ns <= 0)
@@ -360,7 +360,7 @@ void lanes_call(struct lanes *l, const struct match *m, uint32_t group, const st
 		note_longest(l, &(struct lane_wait){
 				     .group = group, .step = c->step, .seq = c->seq, .wait_ns = wait_ns,
 				     .transfer_ns = a->exit_ns - a->enter_ns - wait_ns,
-				     .rank = g->ranks[i], .last_rank = g->ranks[late->last] },
+				     .rank = g->ranks[i], .last_rank = late->v[0].rank },
 			     p->life);
 	}
 }

@@ -1,19 +1,26 @@
-/* lateness.h - who came last to a collective, and how much earlier it would have run without.
+/* lateness.h - who came last to a collective, and who just before.
  *
- * The gain of a rank that had not been late is not its distance to the first but to
- * the one before it: that is what a pause costs the job.
+ * What a late rank costs the job is not its distance to the first but to the one that
+ * came before it for no fault: so the latest few are kept, the last one first.
  */
 #pragma once
 
 #include "../match/between.h"
 
+#define LATENESS_MEMBERS 8
+
+struct late_member {
+	uint32_t proc;
+	int32_t rank;
+	int64_t enter_ns; /* host time */
+	int64_t at_ns;	  /* fleet */
+	struct gap behind; /* by which the last one came later */
+};
+
 struct lateness {
 	bool all_here; /* every expected member, two at least */
-	uint32_t last, second; /* members */
-	uint32_t proc;	       /* of the last */
-	int64_t enter_ns;      /* of the last, host time */
-	int64_t last_ns;       /* fleet */
-	struct gap gain;       /* last less second, with the error of their clocks */
+	uint32_t n;
+	struct late_member v[LATENESS_MEMBERS]; /* the last one first */
 };
 
 /* Of a collective that is final, with its arrivals. */

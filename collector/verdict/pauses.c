@@ -7,6 +7,7 @@
 #define MAX_PROCS (1u << 17)
 #define LEAST_NS INT64_C(200000) /* of a pause and of what it costs */
 #define EXPLAINS 0.5 /* of the lateness */
+#define ALIKE 0.25 /* of the last one's pause: shorter ones hold nobody up beside it */
 #define BESIDE_NS INT64_C(2000000) /* a record of saving is said so near to it */
 
 void pauses_fini(struct pauses *s)
@@ -177,40 +178,85 @@ static bool follow_life(struct pauses *s, const struct proc *p, const struct pau
 	return p->life == s->life;
 }
 
-static void charge(struct pauses *s, const struct late_call *c)
+static int64_t length_ns(const struct pause *v)
 {
-	struct pauses_proc *q = s->v[c->proc];
-	struct pause saved, *v = find_pause(q, c->from_ns, c->enter_ns);
-
-	if (!v && find_save(q, c->from_ns, c->enter_ns, &saved))
-		v = &saved;
-	if (!v || (double)(v->end_ns - v->begin_ns) < EXPLAINS * (double)c->gain.ns)
-		return;
-	v->charged = true;
-	s->late[s->n_late++ % PAUSES_KEEP] = (struct late_pause){
-		.rank = c->rank, .step = c->step, .name = v->name, .at_ns = c->at_ns,
-		.pause_ns = v->end_ns - v->begin_ns, .cost_ns = c->gain.ns,
-		.error_ns = c->gain.err_ns, .saves = is_saving(q, v),
-	};
+	return v->end_ns - v->begin_ns;
 }
 
-void pauses_call(struct pauses *s, const struct match *m, uint32_t group, const struct coll *c,
+/* NULL: it was not held up. */
+static const struct pause *cause_of(const struct pauses *s, const struct late_call *c, uint32_t i,
+				    struct pause *ret_saved, struct pause **ret_charge)
+{
+	const struct late_member *m = &c->late.v[i];
+	struct pauses_proc *q = m->proc < s->n ? s->v[m->proc] : NULL;
+
+	*ret_charge = q ? find_pause(q, c->from_ns[i], m->enter_ns) : NULL;
+	if (*ret_charge)
+		return *ret_charge;
+	return q && find_save(q, c->from_ns[i], m->enter_ns, ret_saved) ? ret_saved : NULL;
+}
+
+static void charge(struct pauses *s, const struct late_call *c)
+{
+	const struct late_member *last = &c->late.v[0], *base;
+	struct pause saved[LATENESS_MEMBERS], *charged[LATENESS_MEMBERS];
+	const struct pause *v[LATENESS_MEMBERS];
+	uint32_t n = 0;
+	double sum = 0;
+
+	while (n < c->late.n && (v[n] = cause_of(s, c, n, &saved[n], &charged[n])) &&
+	       (double)length_ns(v[n]) >= ALIKE * (double)length_ns(v[0]))
+		n++;
+	if (n == 0)
+		return;
+	base = &c->late.v[n < c->late.n ? n : c->late.n - 1];
+	if (base->behind.ns < LEAST_NS || base->behind.err_ns == CLOCK_UNBOUNDED ||
+	    base->behind.ns <= base->behind.err_ns)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		double late_ns = (double)(base->behind.ns - c->late.v[i].behind.ns);
+
+		if ((double)length_ns(v[i]) < EXPLAINS * late_ns)
+			v[i] = NULL;
+		if (v[i] && late_ns > 0)
+			sum += late_ns;
+	}
+	for (uint32_t i = 0; i < n && v[0]; i++) {
+		int64_t late_ns = base->behind.ns - c->late.v[i].behind.ns;
+
+		if (!v[i] || late_ns < LEAST_NS)
+			continue;
+		if (charged[i])
+			charged[i]->charged = true;
+		s->late[s->n_late++ % PAUSES_KEEP] = (struct late_pause){
+			.rank = c->late.v[i].rank, .step = c->step, .name = v[i]->name,
+			.at_ns = last->at_ns, .pause_ns = length_ns(v[i]),
+			.cost_ns = (int64_t)((double)base->behind.ns * (double)late_ns / sum),
+			.margin_ns = late_ns, .error_ns = base->behind.err_ns,
+			.saves = is_saving(s->v[c->late.v[i].proc], v[i]),
+		};
+	}
+}
+
+void pauses_call(struct pauses *s, const struct match *m, const struct coll *c,
 		 const struct lateness *late)
 {
-	const struct proc *p = &m->roster->procs[late->proc];
-	struct pauses_proc *q = late->proc < s->n ? s->v[late->proc] : NULL;
+	const struct late_member *last = &late->v[0], *first = &late->v[late->n - 1];
+	struct late_call *v;
 
-	if (!late->all_here || !follow_life(s, p, q, late->last_ns) || !q || !s->any ||
-	    late->gain.err_ns == CLOCK_UNBOUNDED || late->gain.ns <= late->gain.err_ns ||
-	    late->gain.ns < LEAST_NS)
+	if (!late->all_here || !s->any ||
+	    !follow_life(s, &m->roster->procs[last->proc],
+			 last->proc < s->n ? s->v[last->proc] : NULL, last->at_ns) ||
+	    first->behind.ns < LEAST_NS)
 		return;
 	if (s->n_pending - s->n_settled == PAUSES_PENDING)
 		charge(s, &s->pending[s->n_settled++ % PAUSES_PENDING]);
-	s->pending[s->n_pending++ % PAUSES_PENDING] = (struct late_call){
-		.proc = late->proc, .step = c->step, .rank = p->rank,
-		.from_ns = call_before(q, late->enter_ns), .enter_ns = late->enter_ns,
-		.at_ns = late->last_ns, .gain = late->gain,
-	};
+	v = &s->pending[s->n_pending++ % PAUSES_PENDING];
+	*v = (struct late_call){ .late = *late, .step = c->step };
+	for (uint32_t i = 0; i < late->n; i++)
+		v->from_ns[i] = late->v[i].proc < s->n && s->v[late->v[i].proc] ?
+					call_before(s->v[late->v[i].proc], late->v[i].enter_ns) :
+					INT64_MIN;
 }
 
 void pauses_settle(struct pauses *s, bool finishing)

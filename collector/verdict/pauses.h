@@ -1,11 +1,11 @@
 /* pauses.h - which pauses of a host made a collective late?
  *
  * A pause is a scope of host work that the program names, the outermost one, or the
- * time that a record of saving gives. It made a call late when its rank came last to
- * it, beyond the clocks' error; when the pause lies before that and ends
- * after the rank's call before; and when it is long enough for a good part of the
- * lateness. A pause is charged once, to the first call that it delays: what it costs
- * the job is by how much the others were earlier.
+ * time that a record of saving gives. It is before a call when it ends between the
+ * rank's call before and this one. A call was late for pauses when its last members
+ * had one, as long as the last one's or not much shorter: by so much as the latest that had
+ * none was earlier, beyond the clocks' error. That is what the pauses cost the job; each that is long enough for a good part of
+ * its rank's lateness is charged its share, once.
  *
  * The events of a host and its device, and records, come by different ways: a late call
  * is looked at after a second look, when both are there. Kept are the last few pauses
@@ -16,10 +16,10 @@
 #include "lateness.h"
 
 #define PAUSES_KEEP 64
-#define PAUSES_OF_PROC 16
+#define PAUSES_OF_PROC 64
 #define PAUSES_CALLS 32
 #define PAUSES_SAVES 8
-#define PAUSES_PENDING 256
+#define PAUSES_PENDING 128
 
 struct pause {
 	int64_t begin_ns, end_ns; /* host time */
@@ -46,16 +46,15 @@ struct late_pause {
 	int32_t rank;
 	uint32_t step, name;
 	int64_t at_ns;		  /* fleet */
-	int64_t pause_ns, cost_ns, error_ns;
+	int64_t pause_ns, cost_ns; /* its share of what the call was late */
+	int64_t margin_ns, error_ns; /* how late its own rank was */
 	bool saves;
 };
 
 struct late_call { /* not yet looked at */
-	uint32_t proc, step;
-	int32_t rank;
-	int64_t from_ns, enter_ns; /* host time: the call before, this one */
-	int64_t at_ns;		   /* fleet */
-	struct gap gain;
+	struct lateness late;
+	int64_t from_ns[LATENESS_MEMBERS]; /* host time: each one's call before */
+	uint32_t step;
 	bool seen; /* by a look */
 };
 
@@ -78,7 +77,7 @@ void pauses_fini(struct pauses *s);
 int pauses_event(struct pauses *s, const struct proc *p, const struct event *ev);
 int pauses_record(struct pauses *s, const struct proc *p, int64_t at_ns, const char *category,
 		  const char *fields_json, size_t n_fields);
-void pauses_call(struct pauses *s, const struct match *m, uint32_t group, const struct coll *c,
+void pauses_call(struct pauses *s, const struct match *m, const struct coll *c,
 		 const struct lateness *late);
 /* A look: what a look before this one has seen is decided. */
 void pauses_settle(struct pauses *s, bool finishing);

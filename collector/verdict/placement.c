@@ -140,7 +140,7 @@ static bool follow_life(struct placement *s, uint32_t life, int64_t at_ns)
 {
 	if (life > s->life) {
 		s->life = life;
-		s->n_late = s->n_others = s->n_others_ill = s->n_well_late = 0;
+		s->n_late = s->n_others = s->n_others_ill = 0;
 		s->n_settled = s->n_pending;
 		s->well_late_ns = 0;
 		s->first_ns = at_ns;
@@ -152,88 +152,57 @@ static bool follow_life(struct placement *s, uint32_t life, int64_t at_ns)
 
 static void settle(struct placement *s, const struct placed_call *c)
 {
+	const struct late_member *last = &c->late.v[0], *base;
 	const struct place *place, *other;
-	int64_t well_ns = c->v[c->n_latest - 1].at_ns, cost_ns;
-	int ill = is_ill(s, c->v[0].proc, c->v[0].enter_ns, &place);
+	int ill = is_ill(s, last->proc, last->enter_ns, &place);
+	uint32_t i = 1;
 
-	for (uint32_t i = c->n; i-- > 1;) {
-		bool bad = is_ill(s, c->v[i].proc, c->v[i].enter_ns, &other) == 1;
-
+	for (uint32_t k = 0; k < c->n_others; k++) {
 		s->n_others++;
-		s->n_others_ill += bad;
-		if (!bad && i < c->n_latest)
-			well_ns = c->v[i].at_ns; /* the latest of them in the end */
+		s->n_others_ill += is_ill(s, c->others[k].proc, c->others[k].enter_ns, &other) == 1;
 	}
-	cost_ns = c->v[0].at_ns - well_ns;
+	while (ill == 1 && i + 1 < c->late.n &&
+	       is_ill(s, c->late.v[i].proc, c->late.v[i].enter_ns, &other) == 1)
+		i++;
+	base = &c->late.v[i];
+	if (base->behind.err_ns == CLOCK_UNBOUNDED || base->behind.ns <= base->behind.err_ns ||
+	    base->behind.ns < LEAST_NS)
+		return;
 	if (ill != 1) {
-		s->n_well_late++;
-		s->well_late_ns += c->gain.ns;
-	} else if (cost_ns > c->gain.err_ns && cost_ns >= LEAST_NS) {
-		s->late[s->n_late++ % PLACEMENT_KEEP] = (struct placed_late){
-			.rank = c->rank, .cpu = place->cpu,
-			.other_node = place->node >= 0 && place->device_node >= 0 &&
-				      place->node != place->device_node,
-			.step = c->step, .at_ns = c->v[0].at_ns, .cost_ns = cost_ns,
-			.error_ns = c->gain.err_ns };
+		s->well_late_ns += base->behind.ns;
+		return;
 	}
+	s->late[s->n_late++ % PLACEMENT_KEEP] = (struct placed_late){
+		.rank = last->rank, .step = c->step, .at_ns = last->at_ns,
+		.other_node = place->node >= 0 && place->device_node >= 0 &&
+			      place->node != place->device_node,
+		.cost_ns = base->behind.ns, .error_ns = base->behind.err_ns };
 }
 
-static void add_latest(struct placed_call *c, const struct placed_member *v)
-{
-	uint32_t i = c->n_latest;
-
-	if (i == PLACEMENT_SEEN / 2) {
-		if (c->v[i - 1].at_ns >= v->at_ns)
-			return;
-		i--;
-	} else {
-		c->n_latest++;
-	}
-	for (; i > 0 && c->v[i - 1].at_ns < v->at_ns; i--)
-		c->v[i] = c->v[i - 1];
-	c->v[i] = *v;
-}
-
-static struct placed_member member_of(const struct match *m, const struct arrival *a)
-{
-	return (struct placed_member){
-		a->proc, a->enter_ns,
-		roster_place(m->roster, &m->roster->procs[a->proc], a->enter_ns).at.ns };
-}
-
-void placement_call(struct placement *s, const struct match *m, uint32_t group, const struct coll *c,
+void placement_call(struct placement *s, const struct match *m, const struct coll *c,
 		    const struct lateness *late)
 {
-	uint32_t n = m->groups[group].n_members < c->n_alloc ? m->groups[group].n_members : c->n_alloc;
-	struct placed_call v = { .step = c->step, .rank = m->roster->procs[late->proc].rank,
-				 .gain = late->gain };
+	const struct late_member *last = &late->v[0];
+	uint32_t first = (uint32_t)(c->seq * PLACEMENT_OTHERS % (c->n_alloc ? c->n_alloc : 1));
+	struct placed_call *v;
 
 	if (!s->any || !late->all_here ||
-	    !follow_life(s, m->roster->procs[late->proc].life, late->last_ns) ||
-	    late->gain.err_ns == CLOCK_UNBOUNDED)
+	    !follow_life(s, m->roster->procs[last->proc].life, last->at_ns) ||
+	    late->v[late->n - 1].behind.ns < LEAST_NS)
 		return;
-	for (uint32_t i = 0; i < n; i++) {
-		struct placed_member member;
-
-		if (c->arrivals[i].enter_ns == FACT_NONE)
-			continue;
-		member = member_of(m, &c->arrivals[i]);
-		add_latest(&v, &member);
-	}
-	if (v.n_latest < 2 || v.v[0].at_ns - v.v[v.n_latest - 1].at_ns < LEAST_NS)
-		return;
-	v.n = v.n_latest;
-	for (uint32_t i = 0; n > PLACEMENT_SEEN / 2 && v.n < PLACEMENT_SEEN; i++) {
-		const struct arrival *a = &c->arrivals[(c->seq * PLACEMENT_SEEN + i) % n];
-
-		if (i == PLACEMENT_SEEN)
-			break;
-		if (a->enter_ns != FACT_NONE && a->proc != late->proc)
-			v.v[v.n++] = member_of(m, a);
-	}
 	if (s->n_pending - s->n_settled == PLACEMENT_PENDING)
 		settle(s, &s->pending[s->n_settled++ % PLACEMENT_PENDING]);
-	s->pending[s->n_pending++ % PLACEMENT_PENDING] = v;
+	v = &s->pending[s->n_pending++ % PLACEMENT_PENDING];
+	*v = (struct placed_call){ .late = *late, .step = c->step };
+	for (uint32_t i = 0; i < c->n_alloc && i < 2 * PLACEMENT_OTHERS &&
+			     v->n_others < PLACEMENT_OTHERS; i++) {
+		const struct arrival *a = &c->arrivals[(first + i) % c->n_alloc];
+
+		if (a->enter_ns == FACT_NONE || a->proc == last->proc)
+			continue;
+		v->others[v->n_others].proc = a->proc;
+		v->others[v->n_others++].enter_ns = a->enter_ns;
+	}
 }
 
 void placement_settle(struct placement *s, bool finishing)

@@ -13,7 +13,7 @@
 
 #define PLACEMENT_KEEP 64
 #define PLACEMENT_OF_PROC 16
-#define PLACEMENT_SEEN 16 /* members of a call that are looked at: the latest, and a sample */
+#define PLACEMENT_OTHERS 8
 #define PLACEMENT_PENDING 128
 
 struct place {
@@ -28,7 +28,7 @@ struct placed { /* of a process */
 };
 
 struct placed_late { /* a collective whose last member was ill placed */
-	int32_t rank, cpu;
+	int32_t rank;
 	bool other_node; /* otherwise it shared a cpu */
 	uint32_t step;
 	int64_t at_ns;		  /* fleet */
@@ -36,13 +36,12 @@ struct placed_late { /* a collective whose last member was ill placed */
 };
 
 struct placed_call { /* not yet looked at */
-	struct placed_member {
+	struct lateness late;
+	struct {
 		uint32_t proc;
-		int64_t enter_ns, at_ns; /* host time, fleet */
-	} v[PLACEMENT_SEEN]; /* the latest first; then the sample */
-	uint32_t n, n_latest, step;
-	int32_t rank;
-	struct gap gain;
+		int64_t enter_ns; /* host time */
+	} others[PLACEMENT_OTHERS]; /* a sample of the members that were not last */
+	uint32_t n_others, step;
 	bool seen; /* by a look */
 };
 
@@ -57,8 +56,9 @@ struct placement {
 	struct placed_call pending[PLACEMENT_PENDING]; /* ring */
 	uint64_t n_pending, n_settled;
 	/* Of the newest life's late collectives: of members that were not last, how many
-	 * were looked at and ill placed; how often and by how much a well placed one was last. */
-	uint64_t n_others, n_others_ill, n_well_late;
+	 * were looked at and ill placed; by how much those were late that a well placed one
+	 * was last in. */
+	uint64_t n_others, n_others_ill;
 	int64_t well_late_ns, first_ns, last_ns;
 };
 
@@ -66,7 +66,7 @@ void placement_fini(struct placement *s);
 /* 0 or -ENOMEM. */
 int placement_record(struct placement *s, const struct proc *p, int64_t at_ns, const char *category,
 		     const char *fields_json, size_t n_fields);
-void placement_call(struct placement *s, const struct match *m, uint32_t group, const struct coll *c,
+void placement_call(struct placement *s, const struct match *m, const struct coll *c,
 		    const struct lateness *late);
 /* A look: what a look before this one has seen is decided. */
 void placement_settle(struct placement *s, bool finishing);

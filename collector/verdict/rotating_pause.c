@@ -78,8 +78,8 @@ static void count(const struct pauses *s, struct tally *t)
 		t->last_step = v->step;
 		t->cost_ns += (double)v->cost_ns;
 		t->pause_ns += v->pause_ns;
-		if (v->cost_ns - v->error_ns < t->least_margin_ns - t->error_ns) {
-			t->least_margin_ns = v->cost_ns;
+		if (v->margin_ns - v->error_ns < t->least_margin_ns - t->error_ns) {
+			t->least_margin_ns = v->margin_ns;
 			t->error_ns = v->error_ns;
 		}
 		add_rank(t, v);

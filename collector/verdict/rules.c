@@ -60,8 +60,8 @@ int rules_call(struct rules *r, const struct match *m, uint32_t group, const str
 		return 0;
 	lateness_of(m, group, c, &late);
 	lanes_call(&r->lanes, m, group, c, &late);
-	pauses_call(&r->pauses, m, group, c, &late);
-	placement_call(&r->placement, m, group, c, &late);
+	pauses_call(&r->pauses, m, c, &late);
+	placement_call(&r->placement, m, c, &late);
 	return 0;
 }
 
