@@ -3,14 +3,14 @@
  * What it says: how much longer the pipeline is idle than its schedule makes it,
  * although no stage has more work than the others, and what varies.
  *
- * How it decides: stages are equal on average; the idle time beyond theory (transfers of
+ * How it decides: ranks have equal work on average; the idle time beyond theory (transfers of
  * messages granted on both ways) is a good part of the step; it is not the host that
  * lets devices rest; and something varies: the ranks of a stage wait for each other
  * in their collectives, or like pieces of work between messages differ by much. In
  * each micro-batch another one is late, and everyone behind it waits: the
  * step follows the latest of each, not the mean.
  *
- * Neighbours: slow.stage_imbalance (always the same stage), slow.pipeline_bubble
+ * Neighbours: slow.stage_imbalance and slow.fixed_rank (always the same), slow.pipeline_bubble
  * (theory explains it), slow.rotating_host_pause (a pause of the host before a
  * collective of the whole job).
  */
@@ -38,7 +38,7 @@ static bool is_amplified(const struct pipeline *p)
 {
 	double excess = excess_ns(p);
 
-	return p->slowest_ns < BALANCED * p->others_ns && excess >= LEAST_SHARE * p->step_ns &&
+	return p->most_ns < BALANCED * p->median_ns && excess >= LEAST_SHARE * p->step_ns &&
 	       p->rest_inside_ns <= REST_PART * excess &&
 	       (p->spread >= LEAST_SPREAD || p->wait_inside_ns >= LEAST_PART * excess);
 }

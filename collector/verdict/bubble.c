@@ -4,7 +4,7 @@
  * idle beside the share that theory gives for it, and that the longest collective
  * is a wait for the pipeline to drain, not a slow network.
  *
- * How it decides: the stages have equal work; more than a quarter of the step is
+ * How it decides: all ranks have equal work for a micro-batch; more than a quarter of the step is
  * idle; and the time to fill and drain, (p - 1) w of pipeline.h, is most of that. A
  * pipeline that is fed well (m of 4 p and more) stays far below: that is its price,
  * not a fault.
@@ -26,7 +26,7 @@
 
 static bool is_bubble(const struct pipeline *p)
 {
-	return p->slowest_ns < BALANCED * p->others_ns && p->idle_ns >= LEAST_SHARE * p->step_ns &&
+	return p->most_ns < BALANCED * p->median_ns && p->idle_ns >= LEAST_SHARE * p->step_ns &&
 	       pipeline_theory_ns(p) >= MOST_OF_IT * p->idle_ns;
 }
 

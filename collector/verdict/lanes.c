@@ -345,22 +345,15 @@ void lanes_call(struct lanes *l, const struct match *m, uint32_t group, const st
 		return;
 	for (uint32_t i = 0; i < c->n_alloc && i < g->n_members; i++) {
 		const struct arrival *a = &c->arrivals[i];
-		const struct proc *p;
-		int64_t wait_ns;
+		int64_t wait_ns = lateness_wait_ns(m, late, a);
 
-		if (a->enter_ns == FACT_NONE || a->exit_ns == FACT_NONE || a->proc >= l->n)
-			continue;
-		p = &l->roster->procs[a->proc];
-		wait_ns = late->v[0].at_ns - roster_place(l->roster, p, a->enter_ns).at.ns;
-		if (wait_ns > a->exit_ns - a->enter_ns)
-			wait_ns = a->exit_ns - a->enter_ns;
-		if (wait_ns <= 0)
+		if (wait_ns <= 0 || a->proc >= l->n)
 			continue;
 		add_wait(&l->v[a->proc], a, wait_ns);
 		note_longest(l, &(struct lane_wait){
 				     .group = group, .step = c->step, .seq = c->seq, .wait_ns = wait_ns,
 				     .transfer_ns = a->exit_ns - a->enter_ns - wait_ns,
 				     .rank = g->ranks[i], .last_rank = late->v[0].rank },
-			     p->life);
+			     l->roster->procs[a->proc].life);
 	}
 }

@@ -233,6 +233,7 @@ static void charge(struct pauses *s, const struct late_call *c)
 			.at_ns = last->at_ns, .pause_ns = length_ns(v[i]),
 			.cost_ns = (int64_t)((double)base->behind.ns * (double)late_ns / sum),
 			.margin_ns = late_ns, .error_ns = base->behind.err_ns,
+			.by_duration = c->late.by_duration,
 			.saves = is_saving(s->v[c->late.v[i].proc], v[i]),
 		};
 	}

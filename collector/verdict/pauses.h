@@ -48,7 +48,7 @@ struct late_pause {
 	int64_t at_ns;		  /* fleet */
 	int64_t pause_ns, cost_ns; /* its share of what the call was late */
 	int64_t margin_ns, error_ns; /* how late its own rank was */
-	bool saves;
+	bool saves, by_duration;
 };
 
 struct late_call { /* not yet looked at */

@@ -16,6 +16,14 @@ struct view {
 	uint32_t steps[MAX_LAPS], n_steps; /* newest first */
 };
 
+/* What has lost events is not summed up rightly. */
+static bool has_lost(const struct rules *r, const struct lane *v)
+{
+	const struct ledger_proc *q = ledger_proc(&r->ledger, (uint32_t)(v - r->lanes.v));
+
+	return q && q->lost;
+}
+
 static bool counts(const struct rules *r, const struct lane *v)
 {
 	return v->life == r->life && v->rank >= 0 && (v->n_laps > 0 || v->now.first_ns != FACT_NONE);
@@ -82,6 +90,8 @@ static int look_at_lanes(struct view *w)
 
 		if (!counts(w->r, &l->v[i]))
 			continue;
+		if (has_lost(w->r, &l->v[i]))
+			return 0;
 		step = newest(w->r, &l->v[i]);
 		if (!any || step < below)
 			below = step;
@@ -309,6 +319,8 @@ static bool measure(const struct view *w, struct pipeline *p, struct sums *sums,
 		double n_inside = sums[i].n_micro - (i % p->n_stages == 0 ? w->n_steps : 0);
 
 		p->work_ns[i] = sums[i].inside_ns / n_inside;
+		if (p->work_ns[i] > p->most_ns)
+			p->most_ns = p->work_ns[i];
 		p->idle_ns += (total - sums[i].work_ns - sums[i].coll_ns) / n_laps / n;
 		p->wait_inside_ns += sums[i].wait_inside_ns / n_laps / n;
 		p->rest_inside_ns += sums[i].rest_inside_ns / n_laps / n;

@@ -27,6 +27,7 @@ struct pipeline {
 	double *stage_ns; /* median over the chains; by stage */
 	double *least_ns; /* least over the chains */
 	double median_ns; /* over the stages */
+	double most_ns;	  /* of any rank */
 	uint32_t slowest; /* the stage with the most work, even on its least busy rank */
 	double slowest_ns, others_ns; /* its work; the median of the others' */
 	/* a lap, the last four means over all ranks */

@@ -31,6 +31,7 @@ struct tally {
 	int64_t least_margin_ns, error_ns, onset_ns; /* of the one that is told apart worst */
 	int64_t pause_ns;
 	uint32_t name;
+	bool soft;
 };
 
 static void add_rank(struct tally *t, const struct late_pause *v)
@@ -78,6 +79,7 @@ static void count(const struct pauses *s, struct tally *t)
 		t->last_step = v->step;
 		t->cost_ns += (double)v->cost_ns;
 		t->pause_ns += v->pause_ns;
+		t->soft |= v->by_duration;
 		if (v->margin_ns - v->error_ns < t->least_margin_ns - t->error_ns) {
 			t->least_margin_ns = v->margin_ns;
 			t->error_ns = v->error_ns;
@@ -103,11 +105,12 @@ static int tell(struct rules *r, const struct tally *t)
 	char sentence[700], detail[160], each[32];
 	struct finding f = {
 		.class_name = "slow.rotating_host_pause", .severity = SEVERITY_SLOW,
-		.confidence = t->n >= 2 * LEAST_PAUSES ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY,
+		.confidence = t->n >= 2 * LEAST_PAUSES && !t->soft ? CONFIDENCE_CERTAIN :
+									     CONFIDENCE_LIKELY,
 		.step = t->first_step, .last_step = t->last_step, .onset_ns = t->onset_ns,
 		.cost_ratio = t->cost_ns < span_ns ? t->cost_ns / (span_ns - t->cost_ns) : 0,
 		.margin_ns = t->least_margin_ns, .error_ns = t->error_ns,
-		.error_kind = t->error_ns > 0 ? ERROR_KIND_HARD : ERROR_KIND_NONE,
+		.error_kind = t->soft ? ERROR_KIND_SOFT : t->error_ns > 0 ? ERROR_KIND_HARD : ERROR_KIND_NONE,
 		.evidence_json = "[{\"view\":\"arrival\"},{\"view\":\"span\"}]",
 		.rules_out_json = "[\"slow.fixed_rank: the late rank changes\","
 				  "\"slow.work_imbalance: a pause of the host lies before each late arrival\"]",
