@@ -18,6 +18,7 @@
 #include "words.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 
 #define BALANCED 1.15
@@ -34,11 +35,17 @@ static double excess_ns(const struct pipeline *p)
 	return p->idle_ns - pipeline_theory_ns(p) - transfers_ns;
 }
 
+/* Means of what varies differ by chance, too. */
+static double balanced(const struct pipeline *p)
+{
+	return 1 + fmax(BALANCED - 1, 3 * p->spread / sqrt(p->n_micro * p->n_laps));
+}
+
 static bool is_amplified(const struct pipeline *p)
 {
 	double excess = excess_ns(p);
 
-	return p->most_ns < BALANCED * p->median_ns && excess >= LEAST_SHARE * p->step_ns &&
+	return p->most_ns < balanced(p) * p->median_ns && excess >= LEAST_SHARE * p->step_ns &&
 	       p->rest_inside_ns <= REST_PART * excess &&
 	       (p->spread >= LEAST_SPREAD || p->wait_inside_ns >= LEAST_PART * excess);
 }

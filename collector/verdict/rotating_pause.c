@@ -111,7 +111,7 @@ static int tell(struct rules *r, const struct tally *t)
 		.cost_ratio = t->cost_ns < span_ns ? t->cost_ns / (span_ns - t->cost_ns) : 0,
 		.margin_ns = t->least_margin_ns, .error_ns = t->error_ns,
 		.error_kind = t->soft ? ERROR_KIND_SOFT : t->error_ns > 0 ? ERROR_KIND_HARD : ERROR_KIND_NONE,
-		.evidence_json = "[{\"view\":\"arrival\"},{\"view\":\"span\"}]",
+		.evidence_json = "[{\"view\":\"arrival\"}]",
 		.rules_out_json = "[\"slow.fixed_rank: the late rank changes\","
 				  "\"slow.work_imbalance: a pause of the host lies before each late arrival\"]",
 	};

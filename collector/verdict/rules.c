@@ -96,7 +96,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
 		dataplane_look, missing_look,  data_dependent_look, mismatch_look,
 		p2p_order_look, absent_look,
-		checkpoint_look, rotating_placement_look, rotating_pause_look, stage_imbalance_look,
+		stages_look,	checkpoint_look, rotating_placement_look, rotating_pause_look, stage_imbalance_look,
 		amplified_look, bubble_look,
 	};
 

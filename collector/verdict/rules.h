@@ -59,6 +59,7 @@ struct rules {
 	uint32_t life;	/* the newest process's */
 	uint32_t world_size;
 	bool finishing;
+	uint32_t stages_below; /* steps of pipelines that are told */
 	bool held; /* a cause of the standstill of this life is told */
 	struct rules_slow slow[RULES_MAX_SLOW]; /* of this life, the first of each class */
 	uint32_t n_slow;
@@ -112,6 +113,7 @@ int resolution_look(struct rules *r);
 int port_look(struct rules *r);
 int dataplane_look(struct rules *r);
 int missing_look(struct rules *r);
+int stages_look(struct rules *r);
 int stage_imbalance_look(struct rules *r);
 int amplified_look(struct rules *r);
 int bubble_look(struct rules *r);
