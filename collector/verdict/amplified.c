@@ -38,7 +38,7 @@ static double excess_ns(const struct pipeline *p)
 /* Means of what varies differ by chance, too. */
 static double balanced(const struct pipeline *p)
 {
-	return 1 + fmax(BALANCED - 1, 3 * p->spread / sqrt(p->n_micro * p->n_laps));
+	return 1 + fmax(BALANCED - 1, 4 * p->spread / sqrt(p->n_micro * p->n_laps));
 }
 
 static bool is_amplified(const struct pipeline *p)

@@ -146,6 +146,11 @@ static struct lane_peer *peer_of(struct lap *lap, int32_t rank)
 	return &lap->peers[lap->n_peers++];
 }
 
+static uint64_t direction_bit(const struct lane *v, const struct lane_peer *s, bool send)
+{
+	return UINT64_C(1) << (2 * (s ? s - v->now.peers : 0) + send);
+}
+
 static void count_message(struct lane *v, struct lane_peer *s, bool send)
 {
 	uint32_t *n = send ? &s->n_sent : &s->n_received;
@@ -153,8 +158,7 @@ static void count_message(struct lane *v, struct lane_peer *s, bool send)
 
 	if (s->n_sent + s->n_received == 0)
 		s->sends_first = send;
-	else if (s->n_sent + s->n_received == 1 && s->sends_first != send && *n == 0 &&
-		 v->works == (send ? s->received_work : s->sent_work))
+	else if (s->n_sent + s->n_received == 1 && *n == 0 && (v->exchange & direction_bit(v, s, !send)))
 		s->both_first = true; /* an exchange, not a passing on */
 	if (*n > 0 && *work == v->works)
 		return;
@@ -217,7 +221,7 @@ static void on_message(struct lanes *l, struct lane *v, const struct proc *p, co
 	if (ev->kind == EVENT_COLL_BEGIN) {
 		if (v->n_messages++ == 0)
 			begin_exchange(v, at_ns);
-		v->exchange |= UINT64_C(1) << (2 * (s ? s - v->now.peers : 0) + send);
+		v->exchange |= direction_bit(v, s, send);
 		if (s)
 			count_message(v, s, send);
 	} else if (v->n_messages > 0 && --v->n_messages == 0) {
