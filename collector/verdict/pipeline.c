@@ -1,6 +1,7 @@
 #include "pipeline.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,7 +216,7 @@ static bool sum_up(const struct view *w, const struct pipeline *p, uint32_t at, 
 {
 	uint32_t stage = at % p->n_stages;
 	int32_t peer = p->ranks[stage + 1 < p->n_stages ? at + 1 : at - 1];
-	double square = 0;
+	double square = 0, sum = 0, sum_square = 0;
 
 	*ret = (struct sums){ .least_message_ns = 1e18 };
 	for (uint32_t i = 0; i < w->n_steps; i++) {
@@ -238,9 +239,15 @@ static bool sum_up(const struct view *w, const struct pipeline *p, uint32_t at, 
 		if ((double)s->least_ns < ret->least_message_ns)
 			ret->least_message_ns = (double)s->least_ns;
 		if (lap->piece_ns > 0)
-			square += (double)lap->spread_ns / (double)lap->piece_ns;
+			square += pow((double)lap->spread_ns / (double)lap->piece_ns, 2);
+		sum += (double)lap->inside.work_ns;
+		sum_square += pow((double)lap->inside.work_ns, 2);
 	}
-	ret->spread = square / w->n_steps;
+	/* Within laps, and from lap to lap. */
+	square /= w->n_steps;
+	if (sum > 0)
+		square += at_least(sum_square * w->n_steps / (sum * sum) - 1);
+	ret->spread = sqrt(square);
 	return true;
 }
 
@@ -297,6 +304,38 @@ static double step_ns(const struct view *w, const struct pipeline *p)
 	return sum;
 }
 
+static double lap_work_ns(const struct view *w, const struct pipeline *p, uint32_t at, uint32_t step)
+{
+	const struct lap *lap = lap_of(w, w->v[p->ranks[at]], w->steps[step]);
+
+	return (double)lap->inside.work_ns + at_least((double)(lap->inside.coll_ns -
+							       lap->wait_inside_ns));
+}
+
+/* Is it always that stage? Each lap's works against each other, as they are overall. */
+static double steady(const struct view *w, const struct pipeline *p)
+{
+	double usual = p->slowest_ns / p->others_ns - 1;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->n_steps; i++) {
+		double mine = 0, others = 0;
+
+		for (uint32_t k = 0; k < p->n_stages * p->n_chains; k++) {
+			/* The first stage's lap lacks one micro-batch. */
+			double ns = lap_work_ns(w, p, k, i) *
+				    (k % p->n_stages == 0 ? p->n_micro / (p->n_micro - 1) : 1);
+
+			if (k % p->n_stages == p->slowest)
+				mine += ns;
+			else
+				others += ns / (p->n_stages - 1);
+		}
+		n += mine >= (1 + usual / 2) * others;
+	}
+	return (double)n / w->n_steps;
+}
+
 static bool measure(const struct view *w, struct pipeline *p, struct sums *sums, double *scratch)
 {
 	uint32_t n = p->n_stages * p->n_chains;
@@ -330,6 +369,7 @@ static bool measure(const struct view *w, struct pipeline *p, struct sums *sums,
 	}
 	p->spread = median(scratch, n);
 	sum_up_stages(p, scratch);
+	p->steady = w->steps[0] == EVENT_STEP_UNKNOWN ? 1 : steady(w, p);
 	return p->median_ns > 0 && p->step_ns > 0;
 }
 

@@ -30,6 +30,7 @@ struct pipeline {
 	double most_ns;	  /* of any rank */
 	uint32_t slowest; /* the stage with the most work, even on its least busy rank */
 	double slowest_ns, others_ns; /* its work; the median of the others' */
+	double steady; /* the part of the laps in which it has half of that more, at least */
 	/* a lap, the last four means over all ranks */
 	double step_ns, idle_ns, wait_inside_ns, rest_inside_ns, message_ns; /* message: one transfer */
 	double spread; /* deviation of like pieces of work, of their mean: median over the ranks */

@@ -4,7 +4,7 @@
  * the step would gain if its work were that of the others.
  *
  * How it decides: every rank of that stage, in all parallel pipelines, works longer
- * on a micro-batch than the other stages do; the others are idle longer than a
+ * on a micro-batch than the other stages do, in nearly every step; the others are idle longer than a
  * balanced pipeline of this shape by the time that this takes over all micro-batches;
  * and that is a good part of what is idle at all. A few per cent are usual: the first
  * and last stage have embeddings and the loss.
@@ -22,6 +22,7 @@
 #define LEAST_RATIO 1.15
 #define LEAST_SHARE 0.07 /* of the step */
 #define PART_OF_IDLE 0.25
+#define STEADY 0.75 /* of the steps, it is that stage */
 #define MEASURED 0.33 /* of the expected idle time is really there: schedules hide some of it */
 
 /* Idle time of the others over all micro-batches, as it must be. */
@@ -36,7 +37,7 @@ static bool is_imbalance(const struct pipeline *p)
 	double n = p->n_stages;
 
 	/* The mean of the idle times includes the slow stage's own, which has no excess. */
-	return p->slowest_ns >= LEAST_RATIO * p->others_ns && excess_ns >= LEAST_SHARE * p->step_ns &&
+	return p->steady >= STEADY && p->slowest_ns >= LEAST_RATIO * p->others_ns && excess_ns >= LEAST_SHARE * p->step_ns &&
 	       excess_ns >= PART_OF_IDLE * (excess_ns + theory_ns) &&
 	       p->idle_ns - theory_ns >= MEASURED * excess_ns * (n - 1) / n;
 }
