@@ -195,7 +195,7 @@ static void call(struct fixture *f, struct lateness *late, uint64_t seq, const i
 	struct arrival v[4];
 
 	for (uint32_t i = 0; i < 4; i++) {
-		v[i] = (struct arrival){ enter_ms[i] * MS, 0, i };
+		v[i] = (struct arrival){ .enter_ns = enter_ms[i] * MS, .ready_ns = FACT_NONE, .proc = i };
 		say(f, i, enter_ms[i], EVENT_COLL_BEGIN, event_coll_flags(OP_ALL_REDUCE, DTYPE_F32), 0, 0);
 	}
 	c.arrivals = v;
