@@ -2,6 +2,7 @@
 #include "graph/steps.h"
 #include "heat.h"
 #include "match/evidence.h"
+#include "match/ties.h"
 #include "verdict/clock_contradiction.h"
 #include "verdict/clock_offset.h"
 #include "verdict/rules.h"
@@ -26,6 +27,7 @@ struct core {
 	struct slow_fixed_rank *slow;
 	struct clock_offset *offset;
 	struct evidence *evidence; /* NULL while all hosts share one clock */
+	struct ties ties;
 	struct rules rules;
 	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
 	bool expects;
@@ -76,6 +78,8 @@ static int on_closed(void *arg, const struct match *m, uint32_t group, const str
 	struct core *c = arg;
 	int r = c->evidence ? evidence_closed(c->evidence, m, group, call) : 0;
 
+	if (r == 0)
+		r = ties_closed(&c->ties, m, group, call);
 	return r < 0 ? r : rules_call(&c->rules, m, group, call);
 }
 
@@ -88,6 +92,16 @@ static const char *host_of_rank(void *arg, int32_t rank)
 		if (c->roster.procs[i].rank == rank)
 			return c->roster.hosts[c->roster.procs[i].host].name;
 	return NULL;
+}
+
+/* What collectives have to say of where a host's instants lie. */
+static int64_t shift(const void *arg, uint32_t host, host_time t, int64_t offset_ns)
+{
+	const struct core *c = arg;
+
+	int64_t ns = c->evidence ? evidence_shift(c->evidence, host, t, offset_ns) : 0;
+
+	return ns + ties_shift(&c->ties, host);
 }
 
 int core_new(struct core **ret, const struct core_config *cfg, struct facts *facts)
@@ -118,6 +132,10 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 	c->steps.told_arg = c;
 	c->match.closed = on_closed;
 	c->match.closed_arg = c;
+	ties_init(&c->ties, &c->roster);
+	c->match.ties = &c->ties;
+	c->roster.shift = shift;
+	c->roster.shift_arg = c;
 	rules_init(&c->rules, &c->roster, &c->match);
 	*ret = c;
 	return 0;
@@ -131,6 +149,7 @@ void core_free(struct core *c)
 	steps_fini(&c->steps);
 	match_fini(&c->match);
 	evidence_free(c->evidence);
+	ties_fini(&c->ties);
 	roster_fini(&c->roster);
 	heat_free(c->heat);
 	slow_fixed_rank_free(c->slow);
@@ -153,11 +172,6 @@ struct heat *core_heat(struct core *c)
 
 /* ---- hosts and clocks ---- */
 
-static int64_t shift(const void *arg, uint32_t host, host_time t, int64_t offset_ns)
-{
-	return evidence_shift(arg, host, t, offset_ns);
-}
-
 /* Two hosts that do not both have the collector's clock are told apart by what
  * they do together, too. */
 static int make_evidence(struct core *c)
@@ -175,8 +189,6 @@ static int make_evidence(struct core *c)
 	if (r < 0)
 		return r;
 	c->match.evidence = c->evidence;
-	c->roster.shift = shift;
-	c->roster.shift_arg = c->evidence;
 	for (uint32_t i = 0; i < c->roster.n_hosts && r == 0; i++)
 		if (c->roster.hosts[i].clock.exact)
 			r = evidence_clock(c->evidence, i, (host_time){ 0 }, (fleet_time){ 0 });
