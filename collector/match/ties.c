@@ -1,7 +1,6 @@
 #include "ties.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define MAX_PAIRS 4096
@@ -102,7 +101,7 @@ static uint64_t key_of(uint32_t a, uint32_t b)
 	return (uint64_t)a << 32 | b;
 }
 
-/* a < b. NULL without memory, or when there are enough: *ret_full. */
+/* a < b. NULL without memory. */
 static struct tie_pair *pair_of(struct ties *t, uint32_t a, uint32_t b)
 {
 	uint32_t i = idmap_get(&t->of_hosts, key_of(a, b));
@@ -124,8 +123,7 @@ static struct tie_pair *pair_of(struct ties *t, uint32_t a, uint32_t b)
 		free(p);
 		return NULL;
 	}
-	*p = (struct tie_pair){ .a = a, .b = b, .lo_ns = TIES_NONE, .hi_ns = TIES_NONE,
-				.ahead_ns = TIES_NONE, .since_ns = INT64_MIN, .every = 1 };
+	*p = (struct tie_pair){ .a = a, .b = b, .since_ns = INT64_MIN, .every = 1 };
 	t->v[t->n++] = p;
 	find_ways(t);
 	return p;
@@ -141,27 +139,17 @@ static int64_t opened(int64_t apart_ns)
 static void narrow(struct tie_pair *p, const struct tie *v)
 {
 	int64_t slack_ns = opened(v->at_ns - p->at_ns);
-	int64_t lo_ns = p->lo_ns == TIES_NONE ? TIES_NONE : p->lo_ns - slack_ns;
-	int64_t hi_ns = p->hi_ns == TIES_NONE ? TIES_NONE : p->hi_ns + slack_ns;
-	int64_t ahead_ns = p->ahead_ns;
+	int64_t lo_ns = p->lo_ns - slack_ns, hi_ns = p->hi_ns + slack_ns;
+	bool anew = p->n_seen == 0;
 
-	if (v->lo_ns != TIES_NONE && (lo_ns == TIES_NONE || v->lo_ns > lo_ns))
-		lo_ns = v->lo_ns;
-	if (v->hi_ns != TIES_NONE && (hi_ns == TIES_NONE || v->hi_ns < hi_ns))
-		hi_ns = v->hi_ns;
-	if (lo_ns != TIES_NONE && hi_ns != TIES_NONE && lo_ns > hi_ns) { /* a clock was set */
-		lo_ns = v->lo_ns;
-		hi_ns = v->hi_ns;
-		ahead_ns = TIES_NONE;
+	if (!anew && (v->lo_ns > hi_ns || v->hi_ns < lo_ns)) { /* a clock was set */
+		anew = true;
 		p->since_ns = v->at_ns;
 	}
-	if (v->ahead_ns != TIES_NONE)
-		ahead_ns = ahead_ns == TIES_NONE ? v->ahead_ns
-						 : ahead_ns + (v->ahead_ns - ahead_ns) / SMOOTH;
+	p->lo_ns = anew || v->lo_ns > lo_ns ? v->lo_ns : lo_ns;
+	p->hi_ns = anew || v->hi_ns < hi_ns ? v->hi_ns : hi_ns;
+	p->ahead_ns = anew ? v->ahead_ns : p->ahead_ns + (v->ahead_ns - p->ahead_ns) / SMOOTH;
 	p->at_ns = v->at_ns;
-	p->lo_ns = lo_ns;
-	p->hi_ns = hi_ns;
-	p->ahead_ns = ahead_ns;
 }
 
 static void keep(struct tie_pair *p, const struct tie *v)
@@ -182,37 +170,27 @@ static void keep(struct tie_pair *p, const struct tie *v)
 
 /* ---- calls ---- */
 
-enum proof { PROVES_NOTHING, PROVES_ALL, PROVES_MESSAGE };
-
-static enum proof proof_of(const struct coll *c)
+/* Whose every exit needs every entry. */
+static bool proves(const struct coll *c)
 {
 	switch ((enum event_op)c->op) {
 	case OP_ALL_REDUCE:
 	case OP_ALL_GATHER:
 	case OP_REDUCE_SCATTER:
 	case OP_BARRIER:
-		return c->mismatch ? PROVES_NOTHING : PROVES_ALL;
-	case OP_SEND:
-	case OP_RECV:
-		return PROVES_MESSAGE;
+		return !c->mismatch;
 	case OP_UNKNOWN:
 	case OP_BROADCAST:
 	case OP_REDUCE:
 	case OP_GATHER:
 	case OP_SCATTER:
 	case OP_ALL_TO_ALL: /* its pieces may be empty */
+	case OP_SEND:
+	case OP_RECV:
 	case OP_N:
 		break;
 	}
-	return PROVES_NOTHING;
-}
-
-/* The rank that sends in "… p2p SOURCE>TARGET". */
-static bool source_of(const char *group, int32_t *ret)
-{
-	const char *at = strrchr(group, ' ');
-
-	return at && sscanf(at, " %9d>", ret) == 1;
+	return false;
 }
 
 /* All hosts of a call; false when somebody's part is missing or nobody is loose. */
@@ -253,8 +231,7 @@ static bool meet(struct ties *t, const struct match *m, uint32_t group, const st
 	return t->n_met > 1;
 }
 
-static int note(struct ties *t, uint32_t a, uint32_t b, enum proof proof, bool b_sends,
-		uint32_t group, uint64_t seq)
+static int note(struct ties *t, uint32_t a, uint32_t b, uint32_t group, uint64_t seq)
 {
 	const struct tie_seen *sa = &t->seen[a], *sb = &t->seen[b];
 	struct tie v = { .at_ns = sa->exit_ns, .group = group, .seq = seq,
@@ -268,10 +245,6 @@ static int note(struct ties *t, uint32_t a, uint32_t b, enum proof proof, bool b
 	p = pair_of(t, a, b);
 	if (!p)
 		return -ENOMEM;
-	if (proof == PROVES_MESSAGE) { /* a receive ends after its send began, and a send when it likes */
-		v.ahead_ns = TIES_NONE;
-		*(b_sends ? &v.hi_ns : &v.lo_ns) = TIES_NONE;
-	}
 	narrow(p, &v);
 	keep(p, &v);
 	return 0;
@@ -279,129 +252,95 @@ static int note(struct ties *t, uint32_t a, uint32_t b, enum proof proof, bool b
 
 int ties_closed(struct ties *t, const struct match *m, uint32_t group, const struct coll *c)
 {
-	enum proof proof = proof_of(c);
-	int32_t source = -1;
 	uint32_t first;
 	int r;
 
-	if (t->roster->n_hosts < 2 || proof == PROVES_NOTHING)
+	if (t->roster->n_hosts < 2 || !proves(c))
 		return 0;
 	r = make_room(t);
 	if (r < 0)
 		return r;
 	if (!meet(t, m, group, c))
 		return 0;
-	if (proof == PROVES_MESSAGE &&
-	    (m->groups[group].n_members != 2 || !source_of(m->groups[group].name, &source)))
-		return 0;
 	first = t->met[0];
 	for (uint32_t i = 1; i < t->n_met; i++)
 		first = t->met[i] < first ? t->met[i] : first;
 	for (uint32_t i = 0; i < t->n_met && r == 0; i++) {
-		uint32_t b = t->met[i], sender = m->groups[group].ranks[0] == source ? 0 : 1;
+		uint32_t b = t->met[i];
 
-		if (b == first || (!ties_is_loose(t, first) && !ties_is_loose(t, b)))
-			continue;
-		r = note(t, first, b, proof,
-			 proof == PROVES_MESSAGE &&
-				 t->roster->procs[c->arrivals[sender].proc].host == b,
-			 group, c->seq);
+		if (b != first && (ties_is_loose(t, first) || ties_is_loose(t, b)))
+			r = note(t, first, b, group, c->seq);
 	}
 	return r;
 }
 
 /* ---- answers ---- */
 
-struct sum {
+struct sum { /* lo_ns to hi_ns, where it is known */
 	int64_t lo_ns, hi_ns;
-	bool any;
+	bool known;
 };
 
 /* The pair's interval, b over a, or a over b where `back`, is added. */
 static void add(struct sum *s, const struct tie_pair *p, int64_t at_ns, bool back)
 {
 	int64_t slack_ns = opened(at_ns - p->at_ns);
-	bool holds = at_ns >= p->since_ns;
-	int64_t lo_ns = p->lo_ns == TIES_NONE || !holds ? TIES_NONE : p->lo_ns - slack_ns;
-	int64_t hi_ns = p->hi_ns == TIES_NONE || !holds ? TIES_NONE : p->hi_ns + slack_ns;
 
-	if (back) {
-		int64_t kept_ns = lo_ns;
-
-		lo_ns = hi_ns == TIES_NONE ? TIES_NONE : -hi_ns;
-		hi_ns = kept_ns == TIES_NONE ? TIES_NONE : -kept_ns;
-	}
-	s->lo_ns = s->lo_ns == TIES_NONE || lo_ns == TIES_NONE ? TIES_NONE : s->lo_ns + lo_ns;
-	s->hi_ns = s->hi_ns == TIES_NONE || hi_ns == TIES_NONE ? TIES_NONE : s->hi_ns + hi_ns;
-	s->any = true;
+	s->known &= at_ns >= p->since_ns;
+	s->lo_ns += (back ? -p->hi_ns : p->lo_ns) - slack_ns;
+	s->hi_ns += (back ? -p->lo_ns : p->hi_ns) + slack_ns;
 }
 
 /* How far the host is ahead of the reference. */
 static struct sum way_of(const struct ties *t, uint32_t host, int64_t at_ns)
 {
-	struct sum s = { 0, 0, false };
+	struct sum s = { .known = true };
 
-	for (unsigned depth = 0; host != t->reference && depth < MAX_DEPTH; depth++) {
+	for (unsigned depth = 0; host != t->reference; depth++) {
 		const struct tie_pair *p = t->parents[host] ? t->v[t->parents[host] - 1] : NULL;
 
-		if (!p)
-			return (struct sum){ TIES_NONE, TIES_NONE, false };
+		if (!p || depth == MAX_DEPTH)
+			return (struct sum){ .known = false };
 		add(&s, p, at_ns, p->a == host);
 		host = p->a == host ? p->b : p->a;
 	}
-	s.any = true;
 	return s;
 }
 
-bool ties_ahead(const struct ties *t, uint32_t i, int64_t i_ns, uint32_t j, int64_t j_ns,
-		int64_t *ret_lo_ns, int64_t *ret_hi_ns)
+/* How far the stamps of j are ahead of those of i. */
+static struct sum ahead(const struct ties *t, uint32_t i, int64_t i_ns, uint32_t j, int64_t j_ns)
 {
 	uint32_t k = idmap_get(&t->of_hosts, i < j ? key_of(i, j) : key_of(j, i));
-	struct sum s = { 0, 0, false }, other;
+	struct sum s = { .known = i < t->n_hosts && j < t->n_hosts }, other;
 
-	if (i >= t->n_hosts || j >= t->n_hosts)
-		return false;
+	if (!s.known)
+		return s;
 	if (k != IDMAP_NONE) {
 		add(&s, t->v[k], stamp(t, t->v[k]->a, t->v[k]->a == i ? i_ns : j_ns), j < i);
-	} else {
-		s = way_of(t, j, stamp(t, j, j_ns));
-		other = way_of(t, i, stamp(t, i, i_ns));
-		s.any = s.any && other.any;
-		s.lo_ns = s.lo_ns == TIES_NONE || other.hi_ns == TIES_NONE ? TIES_NONE
-									   : s.lo_ns - other.hi_ns;
-		s.hi_ns = s.hi_ns == TIES_NONE || other.lo_ns == TIES_NONE ? TIES_NONE
-									   : s.hi_ns - other.lo_ns;
+		return s;
 	}
-	*ret_lo_ns = s.lo_ns;
-	*ret_hi_ns = s.hi_ns;
-	return s.any;
+	s = way_of(t, j, stamp(t, j, j_ns));
+	other = way_of(t, i, stamp(t, i, i_ns));
+	return (struct sum){ s.lo_ns - other.hi_ns, s.hi_ns - other.lo_ns, s.known && other.known };
 }
 
 bool ties_between(const struct ties *t, uint32_t i, int64_t i_ns, uint32_t j, int64_t j_ns,
 		  int64_t *ret_lo_ns, int64_t *ret_hi_ns)
 {
-	int64_t lo_ns, hi_ns, raw_ns;
+	struct sum s = ahead(t, j, j_ns, i, i_ns);
+	int64_t raw_ns;
 
-	if (!ties_ahead(t, j, j_ns, i, i_ns, &lo_ns, &hi_ns) || lo_ns == TIES_NONE ||
-	    hi_ns == TIES_NONE)
+	if (!s.known)
 		return false;
 	raw_ns = stamp(t, i, i_ns) - stamp(t, j, j_ns);
-	*ret_lo_ns = raw_ns - hi_ns;
-	*ret_hi_ns = raw_ns - lo_ns;
+	*ret_lo_ns = raw_ns - s.hi_ns;
+	*ret_hi_ns = raw_ns - s.lo_ns;
 	return true;
 }
 
 static int64_t best(const struct tie_pair *p)
 {
-	int64_t ns = p->ahead_ns;
-
-	if (ns == TIES_NONE && p->lo_ns != TIES_NONE && p->hi_ns != TIES_NONE)
-		ns = p->lo_ns + (p->hi_ns - p->lo_ns) / 2;
-	if (ns == TIES_NONE)
-		ns = 0;
-	if (p->lo_ns != TIES_NONE && ns < p->lo_ns)
-		ns = p->lo_ns;
-	return p->hi_ns != TIES_NONE && ns > p->hi_ns ? p->hi_ns : ns;
+	return p->ahead_ns < p->lo_ns ? p->lo_ns : p->ahead_ns > p->hi_ns ? p->hi_ns : p->ahead_ns;
 }
 
 int64_t ties_shift(const struct ties *t, uint32_t host)
@@ -410,10 +349,10 @@ int64_t ties_shift(const struct ties *t, uint32_t host)
 
 	if (host >= t->n_hosts || !ties_is_loose(t, host))
 		return 0;
-	for (unsigned depth = 0; host != t->reference && depth < MAX_DEPTH; depth++) {
+	for (unsigned depth = 0; host != t->reference; depth++) {
 		const struct tie_pair *p = t->parents[host] ? t->v[t->parents[host] - 1] : NULL;
 
-		if (!p)
+		if (!p || depth == MAX_DEPTH)
 			return 0;
 		ns -= p->a == host ? -best(p) : best(p);
 		host = p->a == host ? p->b : p->a;

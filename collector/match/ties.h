@@ -17,15 +17,14 @@
 #include "match.h"
 
 #define TIES_KEEP 128
-#define TIES_NONE INT64_MIN /* not said */
 #define TIES_MAX_RATE_PPM 200 /* of one clock against another */
 
 /* Of one call. Stamps are host time as the host's wall clock has it; b is ahead of a by
- * more than lo and less than hi, each TIES_NONE where nothing proves. */
+ * lo to hi. */
 struct tie {
 	int64_t at_ns;	  /* a's stamp of the exit */
 	int64_t lo_ns, hi_ns;
-	int64_t ahead_ns; /* b's exit less a's */
+	int64_t ahead_ns; /* b's exit less a's: the soft word */
 	int64_t late_ns;  /* b's entry less a's: the clocks' difference is in it */
 	uint32_t group;
 	uint64_t seq;
@@ -34,7 +33,7 @@ struct tie {
 struct tie_pair { /* a < b: indices of hosts */
 	uint32_t a, b;
 	int64_t at_ns, lo_ns, hi_ns; /* running */
-	int64_t ahead_ns;	     /* running soft; TIES_NONE */
+	int64_t ahead_ns;	     /* running soft */
 	int64_t since_ns;	     /* a's stamp: before it the interval does not hold */
 	uint32_t n, every, n_skipped;
 	uint64_t n_seen;
@@ -67,11 +66,7 @@ static inline bool ties_is_loose(const struct ties *t, uint32_t host)
 /* A collective is final; its arrivals are there. 0 or -ENOMEM. */
 int ties_closed(struct ties *t, const struct match *m, uint32_t group, const struct coll *c);
 
-/* How far the stamps of j are ahead of those of i, around instants of host time; each
- * bound TIES_NONE where nothing proves. False when nothing is known. */
-bool ties_ahead(const struct ties *t, uint32_t i, int64_t i_ns, uint32_t j, int64_t j_ns,
-		int64_t *ret_lo_ns, int64_t *ret_hi_ns);
-/* An instant of host i less one of host j, between two bounds. False where either is open. */
+/* An instant of host i less one of host j, between two bounds. False when nothing is known. */
 bool ties_between(const struct ties *t, uint32_t i, int64_t i_ns, uint32_t j, int64_t j_ns,
 		  int64_t *ret_lo_ns, int64_t *ret_hi_ns);
 /* What to add to a loose host's stamps for a picture; 0 when nothing is known. */

@@ -19,6 +19,7 @@ void rules_fini(struct rules *r)
 	ledger_fini(&r->ledger);
 	side_fini(&r->side);
 	gauges_fini(&r->gauges);
+	clock_stamps_fini(&r->stamps);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
@@ -28,11 +29,7 @@ int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_
 
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c)
 {
-	(void)r;
-	(void)m;
-	(void)group;
-	(void)c;
-	return 0;
+	return clock_stamps_call(&r->stamps, m, group, c);
 }
 
 int rules_step(struct rules *r, const struct fact_step *step, const struct fact_rank_step *v,
@@ -54,7 +51,7 @@ static void follow_life(struct rules *r)
 		if (roster->procs[i].life > r->life) {
 			r->life = roster->procs[i].life;
 			r->held = r->waits = false;
-			r->n_slow = 0;
+			r->n_slow = r->n_above = 0;
 			r->start.class_name = NULL;
 		}
 }
@@ -66,6 +63,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
 		dataplane_look, missing_look,  data_dependent_look, mismatch_look,
 		p2p_order_look, absent_look,
+		clock_stamps_look,
 	};
 
 	if (r->looked_ns == INT64_MIN)
@@ -213,6 +211,7 @@ int rules_tell(struct rules *r, const struct finding *f)
 		r->start = *f;
 		snprintf(r->start_sentence, sizeof r->start_sentence, "%s", f->sentence);
 	}
+	r->n_above += f->severity != SEVERITY_NOTICE;
 	if (f->severity == SEVERITY_STUCK)
 		r->held = true;
 	if (f->severity == SEVERITY_SLOW)

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "clock_stamps.h"
 #include "gauges.h"
 #include "ledger.h"
 #include "side.h"
@@ -47,6 +48,7 @@ struct rules {
 	struct ledger ledger;
 	struct side side;
 	struct gauges gauges;
+	struct clock_stamps stamps;
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
 	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
@@ -56,6 +58,7 @@ struct rules {
 	bool held; /* a cause of the standstill of this life is told */
 	struct rules_slow slow[RULES_MAX_SLOW]; /* of this life, the first of each class */
 	uint32_t n_slow;
+	uint32_t n_above; /* causes told above a notice, in this life */
 	/* A standstill without a cause was told: it may yet prove to be a busy rank. */
 	bool waits;
 	uint32_t wait_group, wait_proc;
@@ -100,3 +103,4 @@ int resolution_look(struct rules *r);
 int port_look(struct rules *r);
 int dataplane_look(struct rules *r);
 int missing_look(struct rules *r);
+int clock_stamps_look(struct rules *r);
