@@ -11,8 +11,8 @@
  * (soft), the order of entries and exits bounds it (hard). The right time is that of
  * the most ranks, of two equal camps that of the collector's own clock, else nobody's.
  * Told is what is a millisecond or more; certain where the hard bounds leave no other
- * reading. A late start is one by which the first call waits half as long as calls are
- * apart, at least ten milliseconds, and much longer than later ones.
+ * reading. A late start is one by which the first call waits three times as long as calls
+ * are apart, at least twenty milliseconds, and much longer than later ones do.
  *
  * It costs the job nothing. So it is said above a notice only where nothing else is:
  * readers of the raw stamps would call somebody slow who is not.
@@ -32,7 +32,8 @@
 #include <string.h>
 
 #define LEAST_NS INT64_C(1000000)
-#define LEAST_LATE_NS INT64_C(10000000)
+#define LEAST_LATE_NS INT64_C(20000000)
+#define LATE_PERIODS 3
 #define WAIT_NS INT64_C(10000000000) /* for a first probe */
 #define MAX_DEPTH 64
 #define SURE 5 /* soft errors that an offset is larger than */
@@ -291,8 +292,8 @@ static int find_launch(const struct view *w, struct launch *ret)
 	}
 	qsort(sorted_ns, s->n_first, sizeof *sorted_ns, by_ns);
 	ret->late_ns = sorted_ns[s->n_first - 1] - sorted_ns[(s->n_first - 1) / 2];
-	if (period_ns(w) / 2 > least_ns)
-		least_ns = period_ns(w) / 2;
+	if (LATE_PERIODS * period_ns(w) > least_ns)
+		least_ns = LATE_PERIODS * period_ns(w);
 	if (5 * usual_late_ns(w) > least_ns)
 		least_ns = 5 * usual_late_ns(w);
 	ret->late = ret->late_ns >= least_ns && ret->late_ns > 3 * ret->error_ns;
@@ -422,24 +423,32 @@ static int tell_offset(struct view *w)
 	return tell(r, &f);
 }
 
-/* Whose clock was set? That of which more pairs say so; of two the loose one. */
+static bool jumped_alike(const struct tie_judged *a, int64_t step_ns)
+{
+	return a->stepped && llabs(a->step_ns - step_ns) < LEAST_NS + llabs(step_ns) / 10;
+}
+
+/* Whose clock was set? If most of a's pairs jumped by the same, a's. Else that of a loose
+ * host against one that is tied; of two loose ones nobody knows: UINT32_MAX. */
 static uint32_t who_stepped(const struct view *w, uint32_t pair)
 {
 	const struct tie_pair *p = w->ties->v[pair];
-	uint32_t n[2] = { 0, 0 };
+	uint32_t n_alike = 0, n = 0, n_b = 0;
 
-	for (uint32_t i = 0; i < w->ties->n; i++)
-		for (unsigned k = 0; k < 2; k++) {
-			uint32_t host = k ? p->b : p->a;
+	for (uint32_t i = 0; i < w->ties->n; i++) {
+		const struct tie_pair *q = w->ties->v[i];
+		int64_t step_ns = w->pairs[pair].step_ns;
 
-			if (w->ties->v[i]->a == host || w->ties->v[i]->b == host)
-				n[k] += w->pairs[i].stepped;
-		}
-	if (n[0] != n[1])
-		return n[0] > n[1] ? p->a : p->b;
-	if (ties_is_loose(w->ties, p->a) == ties_is_loose(w->ties, p->b))
-		return UINT32_MAX;
-	return ties_is_loose(w->ties, p->a) ? p->a : p->b;
+		n += q->a == p->a || q->b == p->a;
+		n_alike += (q->a == p->a && jumped_alike(&w->pairs[i], step_ns)) ||
+			   (q->b == p->a && jumped_alike(&w->pairs[i], -step_ns));
+		n_b += i != pair && (q->a == p->b || q->b == p->b) && w->pairs[i].stepped;
+	}
+	if (n_alike > 1 && 2 * n_alike > n)
+		return p->a;
+	if (n > 1 || n_b > 0 || !ties_is_loose(w->ties, p->a))
+		return p->b;
+	return ties_is_loose(w->ties, p->b) ? UINT32_MAX : p->a;
 }
 
 static int tell_step(struct view *w, uint32_t pair)
@@ -457,6 +466,9 @@ static int tell_step(struct view *w, uint32_t pair)
 	add_ranks(w, host == UINT32_MAX ? p->b : host, &f);
 	if (host == UINT32_MAX)
 		add_ranks(w, p->a, &f);
+	for (uint32_t i = 0; i < w->ties->n; i++) /* others of that host's moment */
+		if (host == p->b && w->pairs[i].stepped && w->ties->v[i]->a == p->a)
+			add_ranks(w, w->ties->v[i]->b, &f);
 	words_ranks(f.ranks, f.n_ranks, who, sizeof who);
 	if (!k->step_certain)
 		f.confidence = CONFIDENCE_LIKELY;
