@@ -281,15 +281,12 @@ def nan_input(rng):
     job = dense(rng, n_steps=(6, 10))
     rank, step, n = rng.randrange(job.world), rng.randint(1, 4), rng.randint(1, 90000)
     for r in range(job.world):
-        for at in reversed(calls(job.ops[r])):
-            seq = calls(job.ops[r]).index(at) + 1
-            later = at > marks(job.ops[rank])[step] if r == rank else False
-            insert(job, r, at, ["ev", "finite", "coll_input", {"pg": "dp", "seq": seq, "nonfinite": n if later else 0}])
-    first = min((op[3]["seq"] for op in job.ops[rank] if op[0] == "ev" and op[1] == "finite" and op[3]["nonfinite"]))
-    for r in range(job.world):
-        for op in job.ops[r]:  # what was reduced once is in everybody's next inputs
-            if op[0] == "ev" and op[1] == "finite" and op[3]["seq"] > first:
-                op[3]["nonfinite"] = op[3]["nonfinite"] or n
+        places = marks(job.ops[r])
+        own = places[step]
+        behind = places[step + 1]  # by then the parameters have what was reduced
+        for seq, at in reversed(list(enumerate(calls(job.ops[r]), 1))):
+            bad = at > behind or (r == rank and at > own)
+            insert(job, r, at, ["ev", "finite", "coll_input", {"pg": "dp", "seq": seq, "nonfinite": n if bad else 0}])
     return job, want("nan.first_source", [rank])
 
 
