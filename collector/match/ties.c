@@ -145,11 +145,15 @@ static void narrow(struct tie_pair *p, const struct tie *v)
 	if (!anew && (v->lo_ns > hi_ns || v->hi_ns < lo_ns)) { /* a clock was set */
 		anew = true;
 		p->since_ns = v->at_ns;
+		p->before = p->last;
+		p->after = *v;
+		p->n_anew++;
 	}
 	p->lo_ns = anew || v->lo_ns > lo_ns ? v->lo_ns : lo_ns;
 	p->hi_ns = anew || v->hi_ns < hi_ns ? v->hi_ns : hi_ns;
 	p->ahead_ns = anew ? v->ahead_ns : p->ahead_ns + (v->ahead_ns - p->ahead_ns) / SMOOTH;
 	p->at_ns = v->at_ns;
+	p->last = *v;
 }
 
 static void keep(struct tie_pair *p, const struct tie *v)

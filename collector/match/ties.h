@@ -37,7 +37,9 @@ struct tie_pair { /* a < b: indices of hosts */
 	int64_t since_ns;	     /* a's stamp: before it the interval does not hold */
 	uint32_t n, every, n_skipped;
 	uint64_t n_seen;
-	struct tie first, v[TIES_KEEP]; /* by time, the first in it */
+	struct tie first, last, v[TIES_KEEP]; /* by time, the first in it */
+	struct tie before, after; /* the calls around the last time that it began anew */
+	uint32_t n_anew;
 };
 
 struct ties {

@@ -71,7 +71,7 @@ static bool excludes(const struct tie *a, const struct tie *b)
 	return b->lo_ns - slack_ns > a->hi_ns || b->hi_ns + slack_ns < a->lo_ns;
 }
 
-static void find_step(struct points *f, struct tie_judged *ret)
+static void find_step(const struct tie_pair *p, struct points *f, struct tie_judged *ret)
 {
 	double most = 0, usual, jump;
 	uint32_t at = 0;
@@ -98,8 +98,8 @@ static void find_step(struct points *f, struct tie_judged *ret)
 	ret->step_certain = excludes(f->of[at - 1], f->of[at]) ||
 			    excludes(f->of[at - 1], f->of[at + 1]) ||
 			    excludes(f->of[at - 2], f->of[at]);
-	ret->before = *f->of[at - 1];
-	ret->after = *f->of[at];
+	ret->before = p->n_anew == 1 ? p->before : *f->of[at - 1];
+	ret->after = p->n_anew == 1 ? p->after : *f->of[at];
 }
 
 /* Least squares, without what lies far off. */
@@ -164,7 +164,7 @@ int tie_judge(const struct tie_pair *p, struct tie_judged *ret)
 	if (!f)
 		return -ENOMEM;
 	collect(p, f);
-	find_step(f, ret);
+	find_step(p, f, ret);
 	fit(f, ret);
 	bound(p, ret);
 	for (uint32_t i = 0; i < p->n; i++)
