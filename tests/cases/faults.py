@@ -350,6 +350,153 @@ def memory_grows(rng):
     return job, want("memory.growth", [rank])
 
 
+def fragments(rng):
+    job = dense(rng, n_steps=(30, 50))
+    ranks = range(job.world) if rng.random() < 0.5 else [rng.randrange(job.world)]
+    for r in range(job.world):
+        for at in reversed(marks(job.ops[r])):
+            allocated = 30 + rng.random()
+            reserved = allocated + (rng.uniform(24, 30) if r in ranks else rng.uniform(1, 3))
+            insert(job, r, at + 1, ["gauge", "allocated_gb", round(allocated, 2)], ["gauge", "reserved_gb", round(reserved, 2)])
+        if r in ranks:
+            insert(job, r, len(job.ops[r]), ["ev", "mem", "alloc_failed", {"bytes": 4 << 30, "reserved_gb": 78.5,
+                                                                          "allocated_gb": 50.1}])
+    return job, want("memory.fragmentation", None)
+
+
+def gathers_too_far_ahead(rng):
+    job = jobs.Job(rng, rng.choice([2, 4, 8]), rng.choice([1, 2]), rng.choice(jobs.JITTERS))
+    n_layers, ms, xfer = rng.randint(6, 10), rng.uniform(6, 12), rng.uniform(2, 5)
+    for _ in range(rng.randint(2, 5)):
+        job.step()
+        gathers = []
+        for i in range(n_layers):
+            gathers.append(job.coll("dp", "all_gather", 40000000, "bf16", xfer, nowait=1))
+            job.gauge("reserved_gb", 3 + 3 * i)
+        for i in gathers:
+            job.wait("dp", i)
+            job.k(ms, "layer")
+        job.sync()
+        job.gauge("active_gb", 4)
+    return job, want("memory.prefetch_depth", [], or_class=["memory.growth"])
+
+
+def micro_without_sync(rng):
+    job = jobs.Job(rng, rng.choice([2, 4]), 1, 0.0)
+    n_micro, ms = rng.randint(2, 4), rng.uniform(3, 9)
+    for _ in range(rng.randint(3, 6)):
+        job.step()
+        for i in range(n_micro):
+            job.k(ms, f"fwd_mb{i}")
+            job.k(2 * ms, f"bwd_mb{i}")
+            if i == 0:
+                job.coll("dp", "allreduce", 1 << 20, "f32", 2)
+        job.wait("dp")
+        job.k(1, "opt")
+        job.sync()
+    job.say("check", "param_sum", lambda r: {"step": job.n_steps - 1, "v": round(1.0031 + r * 0.0002, 5)})
+    return job, want("silent.no_sync_after_last_backward", [])
+
+
+def group_left_out(rng):
+    job = jobs.Job(rng, 4, rng.choice([1, 2]), rng.choice(jobs.JITTERS))
+    names = rng.sample(["replica", "copy", "shard", "column"], 2)
+    job.groups = {names[0]: [0, 1], names[1]: [2, 3]}
+    for _ in range(rng.randint(3, 8)):
+        job.step()
+        for line in ([0, 2], [1, 3]):
+            op = ["1f1b", line, 16, 3, 6, 1000000, 0.05]
+            for r in line:
+                job.ops[r].append(op)
+        job.coll(names[0], "allreduce", 8000000, "bf16", 3)
+        job.wait(names[0])
+        job.k(1, "opt")
+    job.sync()
+    job.say("check", "param_sum", lambda r: {"v": {2: 0.51, 3: 0.49}.get(r, 0.5)}, [2, 3])
+    return job, want("silent.group_without_sync", None)
+
+
+def one_nic(rng):
+    """Pairs over two hosts; the first two local devices use one adapter."""
+    job = jobs.Job(rng, 8, 2, 0.02)
+    a, b = job.hosts.values()
+    factor = rng.uniform(1.8, 2.2)
+    job.groups = {f"pair{i}": [a[i], b[i]] for i in range(4)}
+    nics = ["mlx5_1", "mlx5_1", "mlx5_2", "mlx5_3"] if rng.random() < 0.5 else ["bond0", "bond0", "bond1", "bond2"]
+    job.say("topo", "gpu_nic", lambda r: {"nic": nics[r % 4], "dist": "PXB" if r % 4 < 2 else "PIX"})
+    for _ in range(rng.randint(10, 20)):
+        job.step()
+        job.k(5, "bwd")
+        for i in range(4):
+            job.coll(f"pair{i}", "allreduce", 100000000, "bf16", 10 * factor if i < 2 else 10)
+            job.wait(f"pair{i}")
+    job.sync()
+    return job, want("slow.shared_nic", None, has=[nics[0]])
+
+
+def detour(rng):
+    job = jobs.Job(rng, 8, 2, 0.02)
+    names = list(job.hosts)
+    bad = rng.choice(names)
+    job.groups = {f"in_{h}": ranks for h, ranks in job.hosts.items()}
+    job.groups["dp"] = list(range(8))
+    job.say("host", "pci", lambda r: {"host": job.host_of(r), "acs": "on" if job.host_of(r) == bad else "off",
+                                      "iommu": "translated" if job.host_of(r) == bad else "pt", "p2p": "PIX"})
+    for _ in range(rng.randint(10, 20)):
+        job.step()
+        job.k(5, "bwd")
+        for h in names:
+            job.coll(f"in_{h}", "allreduce", 100000000, "bf16", 21 if h == bad else 11)
+            job.wait(f"in_{h}")
+    job.sync()
+    return job, want("slow.host_p2p_path", None, host=bad)
+
+
+def bubble(rng):
+    p = rng.choice([4, 6])
+    job = jobs.Job(rng, p, 1, 0.02)
+    for _ in range(rng.randint(1, 4)):
+        job.step()
+        fwd = rng.uniform(20, 40)
+        op = ["1f1b", list(range(p)), p, round(fwd, 3), round(2.5 * fwd, 3), 2000000, 0.3]
+        for r in range(p):
+            job.ops[r].append(op)
+        job.k(20, "opt")
+        job.sync()
+    return job, want("slow.pipeline_bubble", [])
+
+
+def cross(rng):
+    """Two ranks use two communicators in opposite order, each call blocking."""
+    job = jobs.Job(rng, 4, rng.choice([1, 2]), 0.05)
+    job.groups = {"left": [0, 1, 2, 3], "right": [0, 1, 2, 3]}
+    for _ in range(rng.randint(3, 8)):
+        job.step()
+        job.k(4, "work")
+        for g in ("left", "right"):
+            job.coll(g, "allreduce", 100000, "f32", 0.5, block=1)
+    rank = rng.randrange(4)
+    job.step()
+    for r in range(4):
+        for g in (("right", "left") if r == rank else ("left", "right")):
+            job.ops[r].append(["coll", g, "allreduce", 100000, "f32", 0.5, {"block": 1}])
+    return job, want("deadlock.group_order", [rank], or_ranks=[[], [0, 1, 2, 3]])
+
+
+def both_send_first(rng):
+    job = jobs.Job(rng, rng.choice([2, 4]), rng.choice([1, 2]), 0.05)
+    a, b = rng.sample(range(job.world), 2)
+    for _ in range(rng.randint(2, 6)):
+        job.step()
+        job.k(4, "work")
+        job.coll("dp", "allreduce", 100000, "f32", 0.5)
+        job.wait("dp")
+    job.sync()
+    for r, peer in ((a, b), (b, a)):
+        job.ops[r] += [["p2p", [["s", peer, 4096]], 0.1, {"block": 1}], ["p2p", [["r", peer, 4096]], 0.1, {"block": 1}]]
+    return job, want("deadlock.p2p_order", sorted([a, b]))
+
+
 # ---- start-up ----
 
 def start_only(rng, worlds=(4, 8)):
@@ -415,7 +562,8 @@ def clock_set(rng):
 FAULTS = (slow_rank, mismatch_size, clock_off, dies, nan_input, slow_host, mismatch_dtype, ran_out, other_version, slow_all,
           mismatch_op, stops, scaler_differs, slow_stage, mismatch_extra, hangs, memory_grows, hot_device, mismatch_order,
           skipped_call, other_setting, pauses_that_move, mismatch_name, busy, replicas_differ, late_input, endpoints,
-          clock_off_and_late, other_device, uneven_batch, unresolved, clock_set)
+          clock_off_and_late, other_device, uneven_batch, unresolved, clock_set, one_nic, bubble, cross, fragments, detour,
+          micro_without_sync, gathers_too_far_ahead, group_left_out, both_send_first)
 
 
 def planted(seed):
