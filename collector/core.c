@@ -37,6 +37,15 @@ struct core {
 	uint64_t last_chunk, replay_below; /* a replay is not late */
 };
 
+/* What collectives have to say of where a host's instants lie. */
+static int64_t shift(const void *arg, uint32_t host, host_time t, int64_t offset_ns)
+{
+	const struct core *c = arg;
+	int64_t ns = c->evidence ? evidence_shift(c->evidence, host, t, offset_ns) : 0;
+
+	return ns + ties_shift(&c->ties, host);
+}
+
 /* A rank that is silent in a step that others told of is a gap in the picture. */
 static void note_step(struct core *c, uint32_t step, uint32_t n_ranks)
 {
@@ -92,16 +101,6 @@ static const char *host_of_rank(void *arg, int32_t rank)
 		if (c->roster.procs[i].rank == rank)
 			return c->roster.hosts[c->roster.procs[i].host].name;
 	return NULL;
-}
-
-/* What collectives have to say of where a host's instants lie. */
-static int64_t shift(const void *arg, uint32_t host, host_time t, int64_t offset_ns)
-{
-	const struct core *c = arg;
-
-	int64_t ns = c->evidence ? evidence_shift(c->evidence, host, t, offset_ns) : 0;
-
-	return ns + ties_shift(&c->ties, host);
 }
 
 int core_new(struct core **ret, const struct core_config *cfg, struct facts *facts)
