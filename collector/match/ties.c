@@ -40,7 +40,7 @@ static int64_t stamp(const struct ties *t, uint32_t host, int64_t host_ns)
 	return at.at.ns;
 }
 
-/* ---- the way from each host to the reference ---- */
+/* ---- the way from each loose host to one that is tied ---- */
 
 static void find_ways(struct ties *t)
 {
@@ -55,8 +55,8 @@ static void find_ways(struct ties *t)
 		grown = false;
 		for (uint32_t i = 0; i < t->n; i++) {
 			uint32_t a = t->v[i]->a, b = t->v[i]->b;
-			bool has_a = a == t->reference || t->parents[a] != 0;
-			bool has_b = b == t->reference || t->parents[b] != 0;
+			bool has_a = ties_is_end(t, a) || t->parents[a] != 0;
+			bool has_b = ties_is_end(t, b) || t->parents[b] != 0;
 
 			if (has_a == has_b)
 				continue;
@@ -64,6 +64,19 @@ static void find_ways(struct ties *t)
 			grown = true;
 		}
 	}
+}
+
+/* Hosts are new, or probes tie some since. */
+static void follow_hosts(struct ties *t)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->n_hosts; i++)
+		n += ties_is_loose(t, i);
+	if (n == t->n_loose)
+		return;
+	t->n_loose = n;
+	find_ways(t);
 }
 
 static int make_room(struct ties *t)
@@ -249,6 +262,10 @@ static int note(struct ties *t, uint32_t a, uint32_t b, uint32_t group, uint64_t
 	p = pair_of(t, a, b);
 	if (!p)
 		return -ENOMEM;
+	if (p->n_seen > 0 && (p->loose_a != ties_is_loose(t, a) || p->loose_b != ties_is_loose(t, b)))
+		*p = (struct tie_pair){ .a = a, .b = b, .since_ns = v.at_ns, .every = 1 };
+	p->loose_a = ties_is_loose(t, a);
+	p->loose_b = ties_is_loose(t, b);
 	narrow(p, &v);
 	keep(p, &v);
 	return 0;
@@ -266,6 +283,7 @@ int ties_closed(struct ties *t, const struct match *m, uint32_t group, const str
 		return r;
 	if (!meet(t, m, group, c))
 		return 0;
+	follow_hosts(t);
 	first = t->met[0];
 	for (uint32_t i = 1; i < t->n_met; i++)
 		first = t->met[i] < first ? t->met[i] : first;
@@ -295,12 +313,12 @@ static void add(struct sum *s, const struct tie_pair *p, int64_t at_ns, bool bac
 	s->hi_ns += (back ? -p->lo_ns : p->hi_ns) + slack_ns;
 }
 
-/* How far the host is ahead of the reference. */
+/* How far the host is ahead of those that are tied. */
 static struct sum way_of(const struct ties *t, uint32_t host, int64_t at_ns)
 {
 	struct sum s = { .known = true };
 
-	for (unsigned depth = 0; host != t->reference; depth++) {
+	for (unsigned depth = 0; !ties_is_end(t, host); depth++) {
 		const struct tie_pair *p = t->parents[host] ? t->v[t->parents[host] - 1] : NULL;
 
 		if (!p || depth == MAX_DEPTH)
@@ -353,7 +371,7 @@ int64_t ties_shift(const struct ties *t, uint32_t host)
 
 	if (host >= t->n_hosts || !ties_is_loose(t, host))
 		return 0;
-	for (unsigned depth = 0; host != t->reference; depth++) {
+	for (unsigned depth = 0; !ties_is_end(t, host); depth++) {
 		const struct tie_pair *p = t->parents[host] ? t->v[t->parents[host] - 1] : NULL;
 
 		if (!p || depth == MAX_DEPTH)

@@ -32,6 +32,7 @@ struct tie {
 
 struct tie_pair { /* a < b: indices of hosts */
 	uint32_t a, b;
+	bool loose_a, loose_b; /* when they met last: a stamp is placed anew with it */
 	int64_t at_ns, lo_ns, hi_ns; /* running */
 	int64_t ahead_ns;	     /* running soft */
 	int64_t since_ns;	     /* a's stamp: before it the interval does not hold */
@@ -47,8 +48,9 @@ struct ties {
 	struct tie_pair **v;
 	uint32_t n, n_alloc;
 	struct idmap of_hosts;
-	uint32_t *parents; /* by host: index + 1 of the pair towards the reference */
-	uint32_t n_hosts, reference;
+	uint32_t *parents; /* by loose host: index + 1 of the pair towards one that is tied */
+	uint32_t n_hosts, n_loose;
+	uint32_t reference; /* where nobody is tied */
 	struct tie_seen *seen; /* scratch, by host */
 	uint32_t n_seen_alloc, *met, n_met;
 	uint64_t epoch;
@@ -63,6 +65,11 @@ static inline bool ties_is_loose(const struct ties *t, uint32_t host)
 	const struct clock *k = &t->roster->hosts[host].clock;
 
 	return !k->exact && !clock_is_aligned(k);
+}
+
+static inline bool ties_is_end(const struct ties *t, uint32_t host)
+{
+	return host == t->reference || !ties_is_loose(t, host);
 }
 
 /* A collective is final; its arrivals are there. 0 or -ENOMEM. */

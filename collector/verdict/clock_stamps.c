@@ -89,7 +89,7 @@ int clock_stamps_call(struct clock_stamps *s, const struct match *m, uint32_t gr
 	return 0;
 }
 
-/* ---- how all stand to the reference ---- */
+/* ---- how all stand to those that are tied ---- */
 
 static bool stand(const struct view *w, uint32_t host, struct side_of *ret)
 {
@@ -97,7 +97,7 @@ static bool stand(const struct view *w, uint32_t host, struct side_of *ret)
 	uint32_t at = host;
 
 	*ret = (struct side_of){ .host = host, .drift_known = true };
-	for (unsigned depth = 0; at != t->reference && depth < MAX_DEPTH; depth++) {
+	for (unsigned depth = 0; !ties_is_end(t, at) && depth < MAX_DEPTH; depth++) {
 		const struct tie_judged *k;
 		bool back;
 
@@ -115,7 +115,7 @@ static bool stand(const struct view *w, uint32_t host, struct side_of *ret)
 		ret->at_ns = k->at_ns;
 		at = back ? t->v[t->parents[at] - 1]->b : t->v[t->parents[at] - 1]->a;
 	}
-	return at == t->reference;
+	return ties_is_end(t, at);
 }
 
 static uint32_t n_ranks_of(const struct view *w, uint32_t host)
@@ -506,7 +506,10 @@ static int look(struct view *w)
 	uint32_t stepped = UINT32_MAX;
 
 	for (uint32_t i = 0; i < w->ties->n; i++) {
-		int e = tie_judge(w->ties->v[i], &w->pairs[i]);
+		const struct tie_pair *p = w->ties->v[i];
+		int e = ties_is_loose(w->ties, p->a) || ties_is_loose(w->ties, p->b)
+				? tie_judge(p, &w->pairs[i])
+				: 0;
 
 		if (e < 0)
 			return e;

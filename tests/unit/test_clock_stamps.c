@@ -263,6 +263,28 @@ static void what_probes_tie_later_is_taken_back(void **state)
 	stop(&b);
 }
 
+static void a_host_that_probes_tie_meanwhile_has_not_jumped(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	start(&b, 3, false, WALL);
+	b.ahead_ns[0] = 4 * S;
+	calls(&b, 0, 40);
+	for (int64_t at_ns = S; at_ns <= 5 * S; at_ns += S / 4) {
+		int64_t here_ns = at_ns + 4 * S;
+
+		core_exchange(b.core, 0, (host_time){ here_ns }, (fleet_time){ WALL + at_ns + 20000 },
+			      (fleet_time){ WALL + at_ns + 30000 }, (host_time){ here_ns + 50000 });
+	}
+	calls(&b, 40, 40);
+	for (int64_t at_ns = 6 * S; at_ns <= 20 * S; at_ns += S)
+		core_tick(b.core, (fleet_time){ WALL + at_ns });
+	finish(&b);
+	assert_true(!told(&b) || told(&b)->severity == SEVERITY_NOTICE);
+	stop(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +299,7 @@ int main(void)
 		cmocka_unit_test(a_clock_that_is_set_is_told_with_the_calls_around),
 		cmocka_unit_test(the_clock_that_all_others_jump_against_was_set),
 		cmocka_unit_test(what_probes_tie_later_is_taken_back),
+		cmocka_unit_test(a_host_that_probes_tie_meanwhile_has_not_jumped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
