@@ -40,6 +40,7 @@ void rules_fini(struct rules *r)
 	lanes_fini(&r->lanes);
 	pauses_fini(&r->pauses);
 	placement_fini(&r->placement);
+	clock_stamps_fini(&r->stamps);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
@@ -93,6 +94,8 @@ int rules_call(struct rules *r, const struct match *m, uint32_t group, const str
 		e = rates_call(&r->rates, m, group, c);
 	if (e == 0)
 		e = silent_call(r, m, group, c);
+	if (e == 0)
+		e = clock_stamps_call(&r->stamps, m, group, c);
 	if (e < 0 || (!r->lanes.any && !r->pauses.any && !r->placement.any))
 		return e;
 	lateness_of(m, group, c, &late);
@@ -118,7 +121,7 @@ static void follow_life(struct rules *r)
 		if (roster->procs[i].life > r->life) {
 			r->life = roster->procs[i].life;
 			r->held = r->waits = false;
-			r->n_slow = 0;
+			r->n_slow = r->n_above = 0;
 			silent_life(r);
 			r->start.class_name = NULL;
 		}
@@ -155,6 +158,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		/* wrong, and nobody notices */
 		no_sync_look, without_sync_look, outside_sync_look, scaler_look, replica_desync_look,
 		scaling_look, nan_source_look,
+		clock_stamps_look,
 		/* slow: from what explains most */
 		device_slow_look, setting_slow_look, version_slow_look,
 		retransmits_look, shared_nic_look, ring_nic_look, host_p2p_path_look, jitter_look, link_look,
@@ -341,6 +345,7 @@ int rules_tell(struct rules *r, const struct finding *f)
 		r->start = *f;
 		snprintf(r->start_sentence, sizeof r->start_sentence, "%s", f->sentence);
 	}
+	r->n_above += f->severity != SEVERITY_NOTICE;
 	if (f->severity == SEVERITY_STUCK)
 		r->held = true;
 	if (f->severity == SEVERITY_SLOW)

@@ -10,6 +10,7 @@
 #include "config.h"
 #include "gathers.h"
 #include "beats.h"
+#include "clock_stamps.h"
 #include "gauges.h"
 #include "latecomers.h"
 #include "ledger.h"
@@ -86,6 +87,7 @@ struct rules {
 	struct lanes lanes;
 	struct pauses pauses;
 	struct placement placement;
+	struct clock_stamps stamps;
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
 	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
@@ -96,6 +98,7 @@ struct rules {
 	bool held; /* a cause of the standstill of this life is told */
 	struct rules_slow slow[RULES_MAX_SLOW]; /* of this life, the first of each class */
 	uint32_t n_slow;
+	uint32_t n_above; /* causes told above a notice, in this life */
 	/* A standstill without a cause was told: it may yet prove to be a busy rank. */
 	bool waits;
 	uint32_t wait_group, wait_proc;
@@ -186,3 +189,4 @@ int bubble_look(struct rules *r);
 int checkpoint_look(struct rules *r);
 int rotating_pause_look(struct rules *r);
 int rotating_placement_look(struct rules *r);
+int clock_stamps_look(struct rules *r);
