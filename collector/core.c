@@ -2,6 +2,7 @@
 #include "graph/steps.h"
 #include "heat.h"
 #include "match/evidence.h"
+#include "match/ties.h"
 #include "verdict/clock_contradiction.h"
 #include "verdict/clock_offset.h"
 #include "verdict/pace_why.h"
@@ -27,6 +28,7 @@ struct core {
 	struct slow_fixed_rank *slow;
 	struct clock_offset *offset;
 	struct evidence *evidence; /* NULL while all hosts share one clock */
+	struct ties ties;
 	struct rules rules;
 	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
 	bool expects;
@@ -35,6 +37,15 @@ struct core {
 	uint64_t n_held;	      /* events of lives that wait */
 	uint64_t last_chunk, replay_below; /* a replay is not late */
 };
+
+/* What collectives have to say of where a host's instants lie. */
+static int64_t shift(const void *arg, uint32_t host, host_time t, int64_t offset_ns)
+{
+	const struct core *c = arg;
+	int64_t ns = c->evidence ? evidence_shift(c->evidence, host, t, offset_ns) : 0;
+
+	return ns + ties_shift(&c->ties, host);
+}
 
 /* A rank that is silent in a step that others told of is a gap in the picture. */
 static void note_step(struct core *c, uint32_t step, uint32_t n_ranks)
@@ -77,6 +88,8 @@ static int on_closed(void *arg, const struct match *m, uint32_t group, const str
 	struct core *c = arg;
 	int r = c->evidence ? evidence_closed(c->evidence, m, group, call) : 0;
 
+	if (r == 0)
+		r = ties_closed(&c->ties, m, group, call);
 	return r < 0 ? r : rules_call(&c->rules, m, group, call);
 }
 
@@ -160,6 +173,10 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 	c->steps.ended_arg = c;
 	c->match.closed = on_closed;
 	c->match.closed_arg = c;
+	ties_init(&c->ties, &c->roster);
+	c->match.ties = &c->ties;
+	c->roster.shift = shift;
+	c->roster.shift_arg = c;
 	rules_init(&c->rules, &c->roster, &c->match);
 	*ret = c;
 	return 0;
@@ -173,6 +190,7 @@ void core_free(struct core *c)
 	steps_fini(&c->steps);
 	match_fini(&c->match);
 	evidence_free(c->evidence);
+	ties_fini(&c->ties);
 	roster_fini(&c->roster);
 	heat_free(c->heat);
 	slow_fixed_rank_free(c->slow);
@@ -195,11 +213,6 @@ struct heat *core_heat(struct core *c)
 
 /* ---- hosts and clocks ---- */
 
-static int64_t shift(const void *arg, uint32_t host, host_time t, int64_t offset_ns)
-{
-	return evidence_shift(arg, host, t, offset_ns);
-}
-
 /* Two hosts that do not both have the collector's clock are told apart by what
  * they do together, too. */
 static int make_evidence(struct core *c)
@@ -217,8 +230,6 @@ static int make_evidence(struct core *c)
 	if (r < 0)
 		return r;
 	c->match.evidence = c->evidence;
-	c->roster.shift = shift;
-	c->roster.shift_arg = c->evidence;
 	for (uint32_t i = 0; i < c->roster.n_hosts && r == 0; i++)
 		if (c->roster.hosts[i].clock.exact)
 			r = evidence_clock(c->evidence, i, (host_time){ 0 }, (fleet_time){ 0 });

@@ -31,8 +31,9 @@ void core_free(struct core *c); /* NULL is fine */
 void core_set_facts(struct core *c, struct facts *facts);
 
 /* A clock. same_clock: it is the collector's own, offset is exact (error 0).
- * Otherwise the host is unaligned until the first exchange. offset_hint_ns is
- * fleet - host and only used for display before that. */
+ * Otherwise the host is unaligned until the first exchange, and what it does with
+ * others places it: offset_ns is what its wall clock says of fleet - host, 0 = it says
+ * nothing and its stamps count from some boot. */
 int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns);
 /* What people call it, for sentences and culprits. */
 int core_host_name(struct core *c, uint32_t host, const char *name);

@@ -27,6 +27,7 @@ void facts_clear(struct facts *f)
 	f->contradictions.n = 0;
 	f->pairs.n = 0;
 	f->comm_classes.n = 0;
+	f->stages.n = 0;
 	f->tiles.n = 0;
 	f->strings.n = 0;
 }
@@ -45,6 +46,7 @@ void facts_fini(struct facts *f)
 	free(f->contradictions.v);
 	free(f->pairs.v);
 	free(f->comm_classes.v);
+	free(f->stages.v);
 	free(f->tiles.v);
 	free(f->strings.v);
 	facts_init(f);

@@ -171,6 +171,16 @@ struct fact_comm_class {
 	double peak_gbs; /* of the link; 0 = nobody said */
 };
 
+/* One rank of a pipeline in one step, on its device's (or host's) own clock. */
+struct fact_stage {
+	uint32_t step, stage, pipeline, n_stages, n_micro;
+	int32_t rank;
+	int64_t work_ns, collective_ns, message_ns, rest_ns; /* collective: without waiting */
+	int64_t wait_ns; /* in collectives, for their last member */
+	int64_t step_ns; /* the longest of all ranks */
+	double theory_ratio; /* of the step, idle by the schedule */
+};
+
 struct fact_tile; /* heat.h */
 
 struct facts {
@@ -185,6 +195,7 @@ struct facts {
 	FACT_ARRAY(struct fact_contradiction) contradictions;
 	FACT_ARRAY(struct fact_pair) pairs;
 	FACT_ARRAY(struct fact_comm_class) comm_classes;
+	FACT_ARRAY(struct fact_stage) stages;
 	FACT_ARRAY(struct fact_tile *) tiles; /* sealed or dirty blocks, owned */
 	FACT_ARRAY(char *) strings; /* owns what the const char * above point to */
 };

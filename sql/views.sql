@@ -99,6 +99,12 @@ CREATE VIEW bucket_stage AS
 SELECT rank, step, ddp, micro, bucket, bytes, seq, ready_ns, submitted_ns, started_ns, reduced_ns,
        applied_ns, err_ns FROM raw_bucket;
 
+DROP VIEW IF EXISTS stage_step;
+CREATE VIEW stage_step AS
+SELECT step, stage, rank, pipeline, n_stages, n_micro, work_ns, collective_ns, message_ns, wait_ns, rest_ns,
+       step_ns - work_ns - collective_ns AS idle_ns, step_ns, theory_ratio
+FROM raw_stage_step;
+
 DROP VIEW IF EXISTS env_key;
 CREATE VIEW env_key AS SELECT rank, key, value FROM raw_env;
 

@@ -89,6 +89,7 @@ struct match {
 	int (*closed)(void *arg, const struct match *m, uint32_t group, const struct coll *c);
 	void *closed_arg;
 	struct evidence *evidence; /* of the hosts' clocks; NULL where all share one */
+	struct ties *ties; /* of hosts that no probe ties; NULL = nobody's */
 	uint64_t n_told, n_late, n_evicted;
 };
 

@@ -36,7 +36,8 @@
 	X(put_clock, 9)                                                                        \
 	X(put_contradiction, 8)                                                                \
 	X(put_clock_pair, 8)                                                                   \
-	X(put_comm_class, 22)
+	X(put_comm_class, 22)                                                                  \
+	X(put_stage, 13)
 
 struct store {
 	/* set by store_open(), then read-only */

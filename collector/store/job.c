@@ -99,7 +99,8 @@ bool job_empty(const struct store_job *j)
 	       j->records.n + j->envs.n + j->gauges.n + j->snapshots.n + j->clock_steps.n +
 	       j->clock_paths.n + j->peer_exchanges.n + j->owed.n + f->steps.n +
 	       f->rank_steps.n + f->collectives.n + f->groups.n + f->buckets.n +
-	       f->verdicts.n + f->clocks.n + f->contradictions.n + f->pairs.n + f->comm_classes.n == 0;
+	       f->verdicts.n + f->clocks.n + f->contradictions.n + f->pairs.n +
+	       f->comm_classes.n + f->stages.n == 0;
 }
 
 char *job_bytes(struct store_job *j, size_t n)

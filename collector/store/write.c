@@ -584,6 +584,26 @@ static int write_contradiction(struct store *s, const struct fact_contradiction 
 	return run(s, &b);
 }
 
+static int write_stage(struct store *s, const struct fact_stage *v)
+{
+	struct bind b = { s->put_stage, 0 };
+
+	bind_int(&b, v->step);
+	bind_int(&b, v->rank);
+	bind_int(&b, v->stage);
+	bind_int(&b, v->pipeline);
+	bind_int(&b, v->n_stages);
+	bind_int(&b, v->n_micro);
+	bind_int(&b, v->work_ns);
+	bind_int(&b, v->collective_ns);
+	bind_int(&b, v->message_ns);
+	bind_int(&b, v->rest_ns);
+	bind_int(&b, v->wait_ns);
+	bind_int(&b, v->step_ns);
+	bind_real(&b, v->theory_ratio);
+	return run(s, &b);
+}
+
 static int write_clock_pair(struct store *s, const struct fact_pair *v)
 {
 	struct bind b = { s->put_clock_pair, 0 };
@@ -712,6 +732,7 @@ int store_write_rows(struct store *s, struct store_job *j)
 	EACH(f->groups, write_group)
 	EACH(f->clocks, write_clock)
 	EACH(f->contradictions, write_contradiction)
+	EACH(f->stages, write_stage)
 	EACH(f->pairs, write_clock_pair)
 	EACH(f->comm_classes, write_comm_class)
 	EACH(f->steps, write_step)

@@ -318,7 +318,7 @@ static int is_listed(const struct rules *r, uint32_t group, uint32_t param)
 
 static int tell_unlisted(struct rules *r, uint32_t group, const struct compared *c)
 {
-	char sentence[600], values[120], detail[240];
+	char sentence[600], values[120], detail[240], evidence[400];
 	const char *name = numbers_word(&r->numbers, c->first->sub & ~NUMBERS_NAMED);
 	struct finding f = { .class_name = "silent.parameter_outside_sync", .severity = SEVERITY_WRONG,
 			     .confidence = CONFIDENCE_CERTAIN, .group = r->ledger.match->groups[group].name,
@@ -331,8 +331,8 @@ static int tell_unlisted(struct rules *r, uint32_t group, const struct compared 
 		 "The parameter %.80s is in no bucket of group %.60s and is never reduced: its replicas differ (%s). "
 		 "It was added after the model was wrapped, or is on the list of what to ignore.",
 		 name, f.group, values);
-	f.evidence_json = "[{\"view\":\"record\",\"category\":\"check.param_sum\"},"
-			  "{\"view\":\"record\",\"category\":\"bucket.add\"}]";
+	silent_evidence(c, f.group, UINT64_MAX, evidence, sizeof evidence);
+	f.evidence_json = evidence;
 	f.rules_out_json = "[\"silent.replica_desync: parameters that are in buckets agree\"]";
 	r->silent.told = r->silent.outside = true;
 	return rules_tell(r, &f);

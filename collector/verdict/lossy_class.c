@@ -29,7 +29,7 @@
 
 #define MAX_LANES 16
 
-struct lane { /* a traffic class or a kind of queue */
+struct traffic_lane { /* a traffic class or a kind of queue */
 	char name[40], tclass[16]; /* tclass: of a kind */
 	bool kind;
 	int64_t n_lost, n_most; /* packets of a class, failures of a kind; the most at once */
@@ -38,12 +38,12 @@ struct lane { /* a traffic class or a kind of queue */
 	int32_t rank;	/* that says so, in a job of one host; -1 */
 };
 
-struct lanes {
-	struct lane v[MAX_LANES];
+struct traffic {
+	struct traffic_lane v[MAX_LANES];
 	uint32_t n;
 };
 
-static struct lane *lane_of(struct lanes *l, bool kind, const char *name)
+static struct traffic_lane *lane_of(struct traffic *l, bool kind, const char *name)
 {
 	if (!name || !*name)
 		return NULL;
@@ -52,12 +52,12 @@ static struct lane *lane_of(struct lanes *l, bool kind, const char *name)
 			return &l->v[i];
 	if (l->n == MAX_LANES)
 		return NULL;
-	l->v[l->n] = (struct lane){ .kind = kind, .host = UINT32_MAX, .rank = -1 };
+	l->v[l->n] = (struct traffic_lane){ .kind = kind, .host = UINT32_MAX, .rank = -1 };
 	snprintf(l->v[l->n].name, sizeof l->v[l->n].name, "%s", name);
 	return &l->v[l->n++];
 }
 
-static void lose(struct lane *l, int64_t n, uint32_t host, int32_t rank)
+static void lose(struct traffic_lane *l, int64_t n, uint32_t host, int32_t rank)
 {
 	if (!l)
 		return;
@@ -87,12 +87,12 @@ static bool is_error(const char *state)
 			 strcasecmp(state, "fail") == 0 || strcasecmp(state, "failed") == 0);
 }
 
-static void take_pair(struct lanes *l, const struct rules *r, const struct side_record *v)
+static void take_pair(struct traffic *l, const struct rules *r, const struct side_record *v)
 {
 	uint32_t host = r->ledger.roster->procs[v->proc].host;
-	struct lane *kind = lane_of(l, true, side_text(v, "kind"));
+	struct traffic_lane *kind = lane_of(l, true, side_text(v, "kind"));
 	bool failed = is_error(side_text(v, "state"));
-	struct lane *class;
+	struct traffic_lane *class;
 	char text[24];
 
 	if (kind && class_of(v, text))
@@ -120,7 +120,7 @@ static const char *kind_of_pair(const struct rules *r, const struct side_record 
 	return NULL;
 }
 
-static void gather(const struct rules *r, struct lanes *l)
+static void gather(const struct rules *r, struct traffic *l)
 {
 	for (size_t i = 0; i < r->side.n; i++) {
 		const struct side_record *v = &r->side.v[i];
@@ -132,7 +132,7 @@ static void gather(const struct rules *r, struct lanes *l)
 	}
 	for (size_t i = 0; i < r->losses.n; i++) {
 		const struct loss *v = &r->losses.v[i];
-		struct lane *class = v->kind == LOSS_DROPS ? lane_of(l, false, v->of) : NULL;
+		struct traffic_lane *class = v->kind == LOSS_DROPS ? lane_of(l, false, v->of) : NULL;
 
 		if (class && loss_grown(v) > 0)
 			lose(class, loss_grown(v), v->host,
@@ -143,9 +143,9 @@ static void gather(const struct rules *r, struct lanes *l)
 }
 
 /* The only one of its sort that loses, while another does not. */
-static const struct lane *find(const struct lanes *l, bool kind, const struct lane **ret_fine)
+static const struct traffic_lane *find(const struct traffic *l, bool kind, const struct traffic_lane **ret_fine)
 {
-	const struct lane *lossy = NULL;
+	const struct traffic_lane *lossy = NULL;
 
 	*ret_fine = NULL;
 	for (uint32_t i = 0; i < l->n; i++) {
@@ -163,10 +163,10 @@ static const struct lane *find(const struct lanes *l, bool kind, const struct la
 }
 
 /* Collectives between hosts have ended, so the library's own queue pairs work. */
-static const struct lane *host_kind(const struct rules *r, const struct lanes *l)
+static const struct traffic_lane *host_kind(const struct rules *r, const struct traffic *l)
 {
-	static const struct lane host = { .name = "host", .kind = true };
-	const struct lane *lossy = NULL;
+	static const struct traffic_lane host = { .name = "host", .kind = true };
+	const struct traffic_lane *lossy = NULL;
 	bool ended = false;
 
 	for (uint32_t i = 0; i < l->n; i++)
@@ -181,7 +181,7 @@ static const struct lane *host_kind(const struct rules *r, const struct lanes *l
 	return ended ? &host : NULL;
 }
 
-static bool costs(const struct rules *r, const struct lane *l)
+static bool costs(const struct rules *r, const struct traffic_lane *l)
 {
 	struct onpath p = { l->host, UINT32_MAX, l->rank };
 	struct onpath_change change;
@@ -191,7 +191,7 @@ static bool costs(const struct rules *r, const struct lane *l)
 }
 
 /* The kind of queue that sends in that class. */
-static const struct lane *kind_of(const struct lanes *l, const struct lane *class)
+static const struct traffic_lane *kind_of(const struct traffic *l, const struct traffic_lane *class)
 {
 	for (uint32_t i = 0; i < l->n; i++)
 		if (l->v[i].kind && strcmp(l->v[i].tclass, class->name) == 0)
@@ -199,14 +199,14 @@ static const struct lane *kind_of(const struct lanes *l, const struct lane *clas
 	return NULL;
 }
 
-static int tell(struct rules *r, const struct lanes *l, const struct lane *lossy, const struct lane *fine, bool stuck)
+static int tell(struct rules *r, const struct traffic *l, const struct traffic_lane *lossy, const struct traffic_lane *fine, bool stuck)
 {
 	char sentence[900], detail[260], what[160], beside[120];
 	struct finding f = { .class_name = "net.lossy_class_one_path", .onset_ns = FACT_NONE,
 			     .severity = stuck ? SEVERITY_STUCK : lossy->kind ? SEVERITY_WRONG : SEVERITY_SLOW,
 			     .confidence = lossy->kind && fine->n_fine > 0 ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY,
 			     .error_kind = ERROR_KIND_NONE, .step = EVENT_STEP_UNKNOWN };
-	const struct lane *kind = lossy->kind ? NULL : kind_of(l, lossy);
+	const struct traffic_lane *kind = lossy->kind ? NULL : kind_of(l, lossy);
 
 	if (lossy->kind)
 		snprintf(what, sizeof what, "queue pairs of kind %.40s%s%.15s", lossy->name,
@@ -235,8 +235,8 @@ static int tell(struct rules *r, const struct lanes *l, const struct lane *lossy
 
 int lossy_class_look(struct rules *r)
 {
-	const struct lane *lossy, *fine;
-	struct lanes l = { .n = 0 };
+	const struct traffic_lane *lossy, *fine;
+	struct traffic l = { .n = 0 };
 	struct standstill s;
 	bool stuck;
 

@@ -351,8 +351,9 @@ static int tell(struct look *l)
 		 b->kind == BAD_MODULE ? "finite.module" : b->kind == BAD_LOSS ? "loss.value" :
 		 b->kind == BAD_INPUT ? "finite.coll_input" : "finite.coll_output",
 		 r->ledger.roster->procs[b->proc].rank,
-		 device[0] ? ",{\"view\":\"record\",\"category\":\"dev\"}" : "",
-		 way[0] ? ",{\"view\":\"collective\",\"what\":\"the call that carried it on\"}" : "");
+		 !device[0] ? "" : device[0] == 'd' ? ",{\"view\":\"record\",\"category\":\"dev.xid\"}"
+						  : ",{\"view\":\"record\",\"category\":\"dev.ecc\"}",
+		 way[0] ? ",{\"view\":\"collective\"}" : "");
 	f.rules_out_json = everywhere ? "[\"one device: all have it at once\"]"
 				      : "[\"all ranks: the others had left that call before they had it\"]";
 	r->silent.source = true;

@@ -75,7 +75,7 @@ static int tell(struct rules *r, const struct tally *t, uint32_t group, unsigned
 {
 	const struct pulse_sync *s = t->first;
 	const char *name = group == UINT32_MAX ? NULL : r->ledger.match->groups[group].name;
-	char sentence[700], apart[120] = "", detail[160];
+	char sentence[700], apart[120] = "", detail[160], evidence[400];
 	struct finding f = {
 		.class_name = "silent.no_sync_after_last_backward",
 		.severity = level == 1 ? SEVERITY_NOTICE : SEVERITY_WRONG,
@@ -98,10 +98,8 @@ static int tell(struct rules *r, const struct tally *t, uint32_t group, unsigned
 		 "micro-batch be the one that is synchronised: set the flag before its forward.",
 		 name ? " of group " : "", name ? name : "", s->n_passes, s->n_passes == 1 ? "" : "es",
 		 apart[0] ? ": the ranks' numbers differ (" : "", apart, apart[0] ? ")" : "");
-	f.evidence_json = c->n_apart > 0
-		? "[{\"view\":\"collective\",\"what\":\"its begin lies before the last backward\"},"
-		  "{\"view\":\"record\",\"category\":\"check\"}]"
-		: "[{\"view\":\"collective\",\"what\":\"its begin lies before the last backward\"}]";
+	silent_evidence(c, name, f.has_call ? f.call : UINT64_MAX, evidence, sizeof evidence);
+	f.evidence_json = evidence;
 	f.rules_out_json =
 		"[\"overlapped buckets: no whole pass runs behind the last of them\","
 		"\"silent.group_without_sync: the group does reduce\"]";

@@ -178,22 +178,26 @@ static void judge_passes(struct pulse_proc *p, struct pulse_pass *s)
 {
 	struct pulse_sync *ret = &p->by_passes;
 	uint32_t n_after = 0, before = UINT32_MAX;
+	int64_t optimizer_ns = INT64_MAX; /* the one that uses what was reduced */
 	bool odd = false;
 
+	for (uint32_t i = 0; i < s->n_optimizers; i++)
+		if (s->optimizer_ns[i] >= s->reduced_ns && s->optimizer_ns[i] < optimizer_ns)
+			optimizer_ns = s->optimizer_ns[i];
 	for (uint32_t i = 0; i < s->n; i++)
 		if (s->begin_ns[i] <= s->reduced_ns)
 			before = i; /* the one that reduced, or the last one behind it */
 	for (uint32_t i = 0; i < s->n && before != UINT32_MAX; i++)
-		if (s->begin_ns[i] > s->reduced_ns && s->end_ns[i] <= s->optimizer_ns) {
+		if (s->begin_ns[i] > s->reduced_ns && s->end_ns[i] <= optimizer_ns) {
 			int64_t ns = s->end_ns[i] - s->begin_ns[i];
 
 			n_after++;
 			odd |= ns < MIN_PASS_NS || !as_long(ns, s->end_ns[before] - s->begin_ns[before]);
 		}
 	s->used = false;
-	if (s->reduced_ns == FACT_NONE || s->optimizer_ns == FACT_NONE || before == UINT32_MAX)
+	if (s->reduced_ns == FACT_NONE || optimizer_ns == INT64_MAX || before == UINT32_MAX)
 		return;
-	if (odd || s->optimizer_ns < s->reduced_ns) {
+	if (odd) {
 		ret->n_unclear++;
 	} else if (n_after == 0) {
 		ret->n_right++;
@@ -222,8 +226,7 @@ static struct pulse_pass *pass_of(struct pulse_proc *p, uint32_t step)
 		judge_passes(p, s);
 	}
 	if (s && !s->used)
-		*s = (struct pulse_pass){ .used = true, .step = step, .reduced_ns = FACT_NONE,
-					  .optimizer_ns = FACT_NONE };
+		*s = (struct pulse_pass){ .used = true, .step = step, .reduced_ns = FACT_NONE };
 	return s;
 }
 
@@ -239,7 +242,8 @@ static void on_phase(struct pulse_proc *p, const struct event *ev)
 	if (!s)
 		return;
 	if (ev->flags == PHASE_OPTIMIZER) {
-		s->optimizer_ns = (int64_t)ev->tick;
+		if (s->n_optimizers < PULSE_OPTIMIZERS)
+			s->optimizer_ns[s->n_optimizers++] = (int64_t)ev->tick;
 	} else if (begin && s->n < PULSE_PASSES) {
 		s->begin_ns[s->n] = (int64_t)ev->tick;
 		s->end_ns[s->n++] = INT64_MAX;

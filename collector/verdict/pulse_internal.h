@@ -7,6 +7,7 @@
 #define PULSE_CALLS_MIN 64
 #define PULSE_PASS_STEPS 4
 #define PULSE_PASSES 32
+#define PULSE_OPTIMIZERS 4
 
 struct pulse_work { /* a launch */
 	uint32_t launch, step;
@@ -27,7 +28,9 @@ struct pulse_pass {
 	bool used;
 	uint32_t step, n;
 	int64_t begin_ns[PULSE_PASSES], end_ns[PULSE_PASSES];
-	int64_t reduced_ns, optimizer_ns; /* the last; FACT_NONE */
+	uint32_t n_optimizers;
+	int64_t optimizer_ns[PULSE_OPTIMIZERS];
+	int64_t reduced_ns; /* the last; FACT_NONE */
 };
 
 /* The number of the step that the event is of, as the run counts them. */

@@ -110,7 +110,7 @@ static int tell(struct rules *r, uint32_t group, const struct compared *c, bool 
 {
 	const struct round *v = c->first;
 	bool norm = v->kind == NUMBER_GRAD_NORM;
-	char sentence[700], values[120], who[160] = "Ranks", where[120] = "", detail[200];
+	char sentence[700], values[120], who[160] = "Ranks", where[120] = "", detail[200], evidence[400];
 	uint32_t n = 0, n_members = 0, best = most(r, group, v, &n, &n_members);
 	struct finding f = { .class_name = "silent.replica_desync", .severity = SEVERITY_WRONG,
 			     .confidence = before ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY,
@@ -141,8 +141,8 @@ static int tell(struct rules *r, uint32_t group, const struct compared *c, bool 
 		 who, f.n_ranks > 0 ? "" : " of the same group", f.n_ranks == 1 ? "differs" : "differ",
 		 f.n_ranks > 0 ? "the other replicas in" : "each other in", norm ? "gradients" : "parameters",
 		 where, values, v->counted ? "from check" : "from step", (unsigned long long)v->key);
-	f.evidence_json = norm ? "[{\"view\":\"record\",\"category\":\"check.grad_norm\"}]"
-			       : "[{\"view\":\"record\",\"category\":\"check.param_sum\"}]";
+	silent_evidence(c, f.group, UINT64_MAX, evidence, sizeof evidence);
+	f.evidence_json = evidence;
 	if (is_outside(r, group, c)) {
 		f.class_name = "silent.parameter_outside_sync";
 		f.confidence = CONFIDENCE_LIKELY;

@@ -11,7 +11,11 @@
 void rules_init(struct rules *r, struct roster *roster, struct match *match)
 {
 	*r = (struct rules){ .looked_ns = INT64_MIN,
-			     .ledger = { .roster = roster, .match = match } };
+			     .ledger = { .roster = roster, .match = match },
+			     .lanes = { .roster = roster },
+			     .pauses = { .roster = roster },
+			     .placement = { .roster = roster } };
+	r->lanes.messages = &r->ledger.messages;
 }
 
 void rules_fini(struct rules *r)
@@ -33,6 +37,10 @@ void rules_fini(struct rules *r)
 	measures_fini(&r->measures);
 	pace_fini(&r->pace);
 	beats_fini(&r->beats);
+	lanes_fini(&r->lanes);
+	pauses_fini(&r->pauses);
+	placement_fini(&r->placement);
+	clock_stamps_fini(&r->stamps);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
@@ -48,6 +56,10 @@ int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_
 		e = rates_event(&r->rates, r->ledger.roster, &r->ledger.messages, p, ev);
 	if (e == 0)
 		e = silent_event(r, p, ev);
+	if (e == 0)
+		e = lanes_event(&r->lanes, p, ev);
+	if (e == 0)
+		e = pauses_event(&r->pauses, p, ev);
 	return e;
 }
 
@@ -64,11 +76,16 @@ int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const cha
 				    fields_json, n_fields);
 	if (e == 0)
 		e = silent_record(r, p, at_ns, category, fields_json, n_fields);
+	if (e == 0)
+		e = pauses_record(&r->pauses, p, at_ns, category, fields_json, n_fields);
+	if (e == 0)
+		e = placement_record(&r->placement, p, at_ns, category, fields_json, n_fields);
 	return e;
 }
 
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c)
 {
+	struct lateness late;
 	int e = latecomers_call(&r->latecomers, m, group, c);
 
 	if (e == 0)
@@ -77,7 +94,15 @@ int rules_call(struct rules *r, const struct match *m, uint32_t group, const str
 		e = rates_call(&r->rates, m, group, c);
 	if (e == 0)
 		e = silent_call(r, m, group, c);
-	return e;
+	if (e == 0)
+		e = clock_stamps_call(&r->stamps, m, group, c);
+	if (e < 0 || (!r->lanes.any && !r->pauses.any && !r->placement.any))
+		return e;
+	lateness_of(m, group, c, &late);
+	lanes_call(&r->lanes, m, group, c, &late);
+	pauses_call(&r->pauses, m, c, &late);
+	placement_call(&r->placement, m, c, &late);
+	return 0;
 }
 
 int rules_step(struct rules *r, const struct fact_step *step, const struct fact_rank_step *v,
@@ -96,7 +121,7 @@ static void follow_life(struct rules *r)
 		if (roster->procs[i].life > r->life) {
 			r->life = roster->procs[i].life;
 			r->held = r->waits = false;
-			r->n_slow = 0;
+			r->n_slow = r->n_above = 0;
 			silent_life(r);
 			r->start.class_name = NULL;
 		}
@@ -133,10 +158,13 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		/* wrong, and nobody notices */
 		no_sync_look, without_sync_look, outside_sync_look, scaler_look, replica_desync_look,
 		scaling_look, nan_source_look,
+		clock_stamps_look,
 		/* slow: from what explains most */
 		device_slow_look, setting_slow_look, version_slow_look,
 		retransmits_look, shared_nic_look, ring_nic_look, host_p2p_path_look, jitter_look, link_look,
+		stages_look, checkpoint_look, rotating_placement_look, rotating_pause_look, stage_imbalance_look,
 		pace_look,
+		amplified_look, bubble_look,
 	};
 	int e;
 
@@ -151,6 +179,8 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 	r->finishing = finishing;
 	r->world_size = world_size;
 	follow_life(r);
+	pauses_settle(&r->pauses, finishing);
+	placement_settle(&r->placement, finishing);
 	e = rates_look(r);
 	for (size_t i = 0; e >= 0 && i < sizeof looks / sizeof *looks; i++)
 		e = looks[i](r);
@@ -277,6 +307,15 @@ bool rules_explained(const struct rules *r, int32_t rank)
 	return false;
 }
 
+uint32_t rules_n_told(const struct rules *r, const char *class_name)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->n_slow; i++)
+		n += strcmp(r->slow[i].class_name, class_name) == 0;
+	return n;
+}
+
 int rules_tell(struct rules *r, const struct finding *f)
 {
 	struct fact_verdict *v = FACTS_PUSH(r->facts, verdicts);
@@ -306,6 +345,7 @@ int rules_tell(struct rules *r, const struct finding *f)
 		r->start = *f;
 		snprintf(r->start_sentence, sizeof r->start_sentence, "%s", f->sentence);
 	}
+	r->n_above += f->severity != SEVERITY_NOTICE;
 	if (f->severity == SEVERITY_STUCK)
 		r->held = true;
 	if (f->severity == SEVERITY_SLOW)

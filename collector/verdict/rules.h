@@ -10,6 +10,7 @@
 #include "config.h"
 #include "gathers.h"
 #include "beats.h"
+#include "clock_stamps.h"
 #include "gauges.h"
 #include "latecomers.h"
 #include "ledger.h"
@@ -21,6 +22,10 @@
 #include "rates.h"
 #include "measures.h"
 #include "pace.h"
+#include "lanes.h"
+#include "ledger.h"
+#include "pauses.h"
+#include "placement.h"
 #include "side.h"
 #include "step_times.h"
 #include "transfers.h"
@@ -79,15 +84,21 @@ struct rules {
 	struct pace pace;
 	struct beats beats;
 	bool by_calls; /* the pace is that of beats */
+	struct lanes lanes;
+	struct pauses pauses;
+	struct placement placement;
+	struct clock_stamps stamps;
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
 	int64_t base_ns, now_ns; /* now: since the first look; what was heard before it is of its time */
 	uint32_t life;	/* the newest process's */
 	uint32_t world_size;
 	bool finishing;
+	uint32_t stages_below; /* steps of pipelines that are told */
 	bool held; /* a cause of the standstill of this life is told */
 	struct rules_slow slow[RULES_MAX_SLOW]; /* of this life, the first of each class */
 	uint32_t n_slow;
+	uint32_t n_above; /* causes told above a notice, in this life */
 	/* A standstill without a cause was told: it may yet prove to be a busy rank. */
 	bool waits;
 	uint32_t wait_group, wait_proc;
@@ -107,6 +118,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
  * that rules.c lists. 0 or -ENOMEM. */
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count);
 /* What a process said besides; of the categories that rules ask for. */
+/* A record of a process. */
 int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,
 		 const char *fields_json, size_t n_fields);
 /* A collective is final; its arrivals are there. */
@@ -130,6 +142,9 @@ bool rules_explained_else(const struct rules *r, int32_t rank);
 /* It tells by itself; that it did is kept for the others. */
 void rules_named(struct rules *r, const char *class_name, const int32_t *ranks, uint32_t n,
 		 uint32_t first_step);
+
+/* How many causes of slowness of that class are told in this life. */
+uint32_t rules_n_told(const struct rules *r, const char *class_name);
 
 /* The rules. 0 or -ENOMEM; each tells at most one cause. */
 int data_dependent_look(struct rules *r);
@@ -167,3 +182,11 @@ int device_slow_look(struct rules *r);
 int setting_slow_look(struct rules *r);
 int version_slow_look(struct rules *r);
 int pace_look(struct rules *r);
+int stages_look(struct rules *r);
+int stage_imbalance_look(struct rules *r);
+int amplified_look(struct rules *r);
+int bubble_look(struct rules *r);
+int checkpoint_look(struct rules *r);
+int rotating_pause_look(struct rules *r);
+int rotating_placement_look(struct rules *r);
+int clock_stamps_look(struct rules *r);

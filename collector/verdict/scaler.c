@@ -166,10 +166,10 @@ static int tell(struct rules *r, const struct round *v)
 		snprintf(sentence, sizeof sentence,
 			 "Ranks act on different overflow flags from step %u on: %s, but %s.%s", f.step, deeds[0],
 			 deeds[1], why);
-	f.evidence_json = e.n_early ? "[{\"view\":\"record\",\"category\":\"scaler\"},"
+	f.evidence_json = e.n_early ? "[{\"view\":\"record\",\"category\":\"scaler.update\"},"
 				      "{\"view\":\"record\",\"category\":\"memcpy.found_inf_to_host\"},"
-				      "{\"view\":\"arrival\",\"what\":\"the end of the call that reduces the flag\"}]"
-				    : "[{\"view\":\"record\",\"category\":\"scaler\"}]";
+				      "{\"view\":\"arrival\"}]"
+				    : "[{\"view\":\"record\",\"category\":\"scaler.update\"}]";
 	f.rules_out_json = "[\"nan.healthy_scaling: the scale does not change on all alike\"]";
 	r->silent.told = r->silent.scaler = true;
 	return rules_tell(r, &f);

@@ -1,6 +1,8 @@
 #include "rules.h"
+#include "words.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,4 +198,22 @@ void silent_words(const struct compared *c, char *out, size_t n_out)
 {
 	snprintf(out, n_out, "rank %d: %.9g, rank %d: %.9g", c->ranks[0], c->values[0], c->ranks[1],
 		 c->values[1]);
+}
+
+void silent_evidence(const struct compared *c, const char *group, uint64_t call, char *out,
+		     size_t n_out)
+{
+	const char *category = c->first && c->first->kind == NUMBER_GRAD_NORM ? "check.grad_norm" : "check.param_sum";
+	char quoted[128];
+	size_t at = 0;
+
+	words_json(group ? group : "", quoted, sizeof quoted);
+	at = (size_t)snprintf(out, n_out, "[{\"view\":\"collective\",\"group\":\"%s\"", quoted);
+	if (call != UINT64_MAX)
+		at += (size_t)snprintf(out + at, n_out - at, ",\"seq\":%" PRIu64, call);
+	at += (size_t)snprintf(out + at, n_out - at, "}");
+	for (unsigned i = 0; i < 2 && c->n_apart > 0; i++)
+		at += (size_t)snprintf(out + at, n_out - at, ",{\"view\":\"record\",\"category\":\"%s\",\"rank\":%d}",
+				       category, c->ranks[i]);
+	snprintf(out + at, n_out - at, "]");
 }

@@ -65,6 +65,10 @@ void silent_compare(const struct rules *r, uint32_t group, unsigned kind, uint32
 bool silent_range(const struct rules *r, uint32_t group, const struct round *v, struct compared *ret);
 /* "rank 0: 1.0031, rank 1: 1.00287" */
 void silent_words(const struct compared *c, char *out, size_t n_out);
+/* A list of evidence: the call of that group (UINT64_MAX: all of them), and what two ranks said
+ * where they are apart. */
+void silent_evidence(const struct compared *c, const char *group, uint64_t call, char *out,
+		     size_t n_out);
 
 int no_sync_look(struct rules *r);
 int without_sync_look(struct rules *r);

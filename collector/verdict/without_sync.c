@@ -23,7 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MIN_STEPS 2 /* in which a sibling reduced and this one did not */
+#define MIN_STEPS 2 /* in which a sibling reduced and this one did not; one, where numbers differ */
 #define MAX_WORK_RATIO 2.0
 #define MAX_TRIED 8 /* siblings of one group */
 #define LOOK_NS INT64_C(5000000000) /* siblings are many: not in every look */
@@ -117,7 +117,7 @@ static uint32_t missed(const struct rules *r, const struct silent_group *mine, c
 	uint32_t n = 0;
 
 	if (theirs->n_steps == 0) /* numbers only mean something when nobody is behind */
-		return r->finishing && theirs->n >= MIN_STEPS && mine->n <= theirs->n / 2 && mine->n_steps == 0
+		return r->finishing && mine->n <= theirs->n / 2 && mine->n_steps == 0
 			       ? (uint32_t)(theirs->n - mine->n)
 			       : 0;
 	for (uint32_t i = 0; i < theirs->n_steps && i < SILENT_STEPS; i++)
@@ -144,7 +144,7 @@ static int tell(struct rules *r, uint32_t group, uint32_t sibling, uint32_t n_mi
 {
 	const struct group *g = &r->ledger.match->groups[group];
 	struct silent_group mine = sync_of(r, group), theirs = sync_of(r, sibling);
-	char sentence[700], detail[320], apart[120] = "", ranks[160];
+	char sentence[700], detail[320], apart[120] = "", ranks[160], evidence[400];
 	struct finding who = { 0 };
 	struct finding f = {
 		.class_name = "silent.group_without_sync", .severity = SEVERITY_WRONG,
@@ -177,10 +177,8 @@ static int tell(struct rules *r, uint32_t group, uint32_t sibling, uint32_t n_mi
 		 g->name, ranks, mine.n ? "no longer reduces" : "never reduces",
 		 r->ledger.match->groups[sibling].name, n_missed, theirs.n_steps ? "steps" : "calls more",
 		 apart[0] ? " (" : "", apart, apart[0] ? ")" : "");
-	f.evidence_json = c->n_apart > 0
-		? "[{\"view\":\"collective\",\"what\":\"calls of each group and step\"},"
-		  "{\"view\":\"record\",\"category\":\"check\"}]"
-		: "[{\"view\":\"collective\",\"what\":\"calls of each group and step\"}]";
+	silent_evidence(c, r->ledger.match->groups[sibling].name, UINT64_MAX, evidence, sizeof evidence);
+	f.evidence_json = evidence;
 	f.rules_out_json = "[\"absent.*: its ranks go through the same steps\"]";
 	r->silent.told = true;
 	r->silent.without_sync = c->n_apart > 0 ? 2 : 1;
@@ -201,16 +199,16 @@ static int look_at(struct rules *r, uint32_t group)
 		uint32_t n_missed;
 		int64_t done;
 
-		if (i == group || theirs.n < MIN_STEPS || theirs.n_steps < mine.n_steps || !is_sibling(g, &m->groups[i]) ||
+		if (i == group || theirs.n == 0 || theirs.n_steps < mine.n_steps || !is_sibling(g, &m->groups[i]) ||
 		    (n_tried++, !works_alike(r, g, &m->groups[i], &done)))
 			continue;
 		n_missed = missed(r, &mine, &theirs, done);
-		if (n_missed < MIN_STEPS || covered(r, group, &theirs))
+		if (n_missed == 0 || covered(r, group, &theirs))
 			continue;
 		silent_compare(r, group, NUMBER_PARAM_SUM, UINT32_MAX, &c);
-		if (c.n_apart == 0 && c.n_equal > 0)
+		if (c.n_apart == 0 && (c.n_equal > 0 || n_missed < (r->finishing ? MIN_STEPS : MIN_STEPS + 1)))
 			continue;
-		if (c.n_apart == 0 && n_missed < 3 && !r->finishing)
+		if (n_missed < MIN_STEPS && (!r->finishing || mine.n > 0))
 			continue;
 		if (r->silent.without_sync < (c.n_apart > 0 ? 2 : 1))
 			return tell(r, group, i, n_missed, &c);
@@ -229,7 +227,7 @@ int without_sync_look(struct rules *r)
 		return 0;
 	for (uint32_t i = 0; i < m->n_groups; i++) {
 		n_known += m->groups[i].known;
-		any |= i < r->silent.n_groups && r->silent.groups[i].n >= MIN_STEPS;
+		any |= i < r->silent.n_groups && r->silent.groups[i].n > 0;
 	}
 	if (!any || n_known < 2)
 		return 0;

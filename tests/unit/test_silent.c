@@ -116,6 +116,35 @@ static void passes_behind_the_last_bucket_are_told_from_the_loops_words(void **s
 		}
 }
 
+/* A model that reduces and steps, then one of this rank's own. */
+static void another_model_behind_the_optimizer_is_not_left_out(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, 2);
+	for (uint32_t i = 0; i < 12; i++) {
+		for (uint32_t rank = 0; rank < 2; rank++) {
+			say(&f, rank, 0, f.now_ns, EVENT_STEP_BEGIN, 0, event_a(i, 0), 0);
+			say(&f, rank, 1, f.now_ns + 15 * MS, EVENT_BUCKET_SUBMIT, 0, event_a(i, 0), i);
+			for (uint32_t k = 0; k < 2; k++) {
+				int64_t at_ns = f.now_ns + (10 + 40 * k) * MS;
+
+				say(&f, rank, 0, at_ns, EVENT_PHASE_BEGIN, PHASE_BACKWARD, event_a(i, k), 0);
+				say(&f, rank, 0, at_ns + 20 * MS, EVENT_PHASE_END, PHASE_BACKWARD, event_a(i, k), 0);
+				say(&f, rank, 0, at_ns + 21 * MS, EVENT_PHASE_BEGIN, PHASE_OPTIMIZER, event_a(i, k), 0);
+				say(&f, rank, 0, at_ns + 24 * MS, EVENT_PHASE_END, PHASE_OPTIMIZER, event_a(i, k), 0);
+			}
+			say(&f, rank, 0, f.now_ns + 90 * MS, EVENT_STEP_END, 0, event_a(i, 0), 0);
+		}
+		f.now_ns += S;
+		assert_int_equal(core_tick(f.core, (fleet_time){ f.now_ns }), 0);
+	}
+	finish(&f);
+	assert_string_equal(told(&f), "");
+	stop(&f);
+}
+
 static void averaging_now_and_then_is_nobodys_fault(void **state)
 {
 	struct fixture f;
@@ -281,6 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(passes_behind_the_last_bucket_are_told_from_the_loops_words),
+		cmocka_unit_test(another_model_behind_the_optimizer_is_not_left_out),
 		cmocka_unit_test(averaging_now_and_then_is_nobodys_fault),
 		cmocka_unit_test(long_runs_are_told_when_they_part),
 		cmocka_unit_test(rounding_is_no_difference),
