@@ -1,5 +1,5 @@
 #include "core.h"
-#include "graph/steps.h"
+#include "graph/graph.h"
 #include "heat.h"
 #include "match/evidence.h"
 #include "verdict/clock_contradiction.h"
@@ -22,6 +22,7 @@ struct core {
 	struct roster roster;
 	struct match match;
 	struct steps steps;
+	struct graph graph;
 	struct heat *heat;
 	struct slow_fixed_rank *slow;
 	struct clock_offset *offset;
@@ -62,6 +63,9 @@ static int on_step_told(void *arg, const struct fact_step *step, const struct fa
 			return r;
 	}
 	note_step(c, step->step, c->steps.world_size);
+	r = graph_step_told(&c->graph, step);
+	if (r < 0)
+		return r;
 	/* Rules see a step once, in order: what comes later changes pictures and
 	 * rows, not a judgement over hundreds of steps. */
 	if (again)
@@ -114,6 +118,8 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 		   cfg->n_open_collectives ? cfg->n_open_collectives : DEFAULT_OPEN_COLLECTIVES,
 		   late_ns);
 	steps_init(&c->steps, &c->roster, &c->match, facts, cfg->n_open_steps, late_ns);
+	graph_init(&c->graph, &c->roster, &c->match, &c->steps, late_ns);
+	c->graph.facts = facts;
 	c->steps.told = on_step_told;
 	c->steps.told_arg = c;
 	c->match.closed = on_closed;
@@ -128,6 +134,7 @@ void core_free(struct core *c)
 	if (!c)
 		return;
 	rules_fini(&c->rules);
+	graph_fini(&c->graph);
 	steps_fini(&c->steps);
 	match_fini(&c->match);
 	evidence_free(c->evidence);
@@ -144,6 +151,7 @@ void core_set_facts(struct core *c, struct facts *facts)
 	c->facts = facts;
 	c->match.facts = facts;
 	c->steps.facts = facts;
+	c->graph.facts = facts;
 }
 
 struct heat *core_heat(struct core *c)
@@ -498,6 +506,8 @@ static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk
 		r = r == STEPS_HOLD_NEXT ? r
 					 : rules_event(&c->rules, p, &ev[i],
 						       (uint32_t)restart_count_of(c, p));
+		if (r == 0)
+			r = graph_event(&c->graph, p, ring_id, &ev[i]);
 		if (r < 0)
 			return r;
 		if (c->steps.n_late + c->match.n_late != n_late && chunk >= c->replay_below) {
@@ -712,6 +722,8 @@ int core_tick(struct core *c, fleet_time now)
 	if (r == 0)
 		r = steps_tick(&c->steps, now.ns); /* rules run as steps are told */
 	if (r == 0)
+		r = graph_tick(&c->graph, now.ns);
+	if (r == 0)
 		r = clock_offset_look(c->offset, now.ns, c->expects ? c->expect_last : 0, name_of_host,
 				      c, c->facts);
 	if (r == 0)
@@ -731,6 +743,8 @@ int core_finish(struct core *c, fleet_time now)
 		r = steps_finish(&c->steps);
 	if (r == 0)
 		r = match_finish(&c->match);
+	if (r == 0)
+		r = graph_finish(&c->graph);
 	if (r == 0)
 		r = tell_evidence(c, now.ns);
 	if (r == 0)

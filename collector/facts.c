@@ -22,6 +22,8 @@ void facts_clear(struct facts *f)
 	f->arrivals.n = 0;
 	f->groups.n = 0;
 	f->buckets.n = 0;
+	f->paths.n = 0;
+	f->segments.n = 0;
 	f->verdicts.n = 0;
 	f->clocks.n = 0;
 	f->contradictions.n = 0;
@@ -39,6 +41,8 @@ void facts_fini(struct facts *f)
 	free(f->arrivals.v);
 	free(f->groups.v);
 	free(f->buckets.v);
+	free(f->paths.v);
+	free(f->segments.v);
 	free(f->verdicts.v);
 	free(f->clocks.v);
 	free(f->contradictions.v);

@@ -28,6 +28,11 @@ bool steps_number(struct steps *s, int32_t restart_count, uint32_t own, struct n
 int steps_open(struct steps *s, uint32_t step, uint32_t life, uint64_t chunk,
 	       struct step **ret);
 
+/* events.c: which group does this name mean in this process, and which of its members
+ * is the process? 1 when it has no name; negative errno. */
+int steps_find_group(struct steps *s, struct proc *p, uint32_t name, uint32_t *ret_group,
+		     uint32_t *ret_member);
+
 /* breakdown.c */
 struct instant steps_place(struct steps *s, uint32_t proc, int64_t host_ns);
 /* The fact of one rank; -ENOMEM. */

@@ -27,6 +27,27 @@ static uint32_t number(int argc, char **argv, int i, uint32_t standard)
 	return i < argc ? (uint32_t)strtoul(argv[i], NULL, 10) : standard;
 }
 
+/* The path of a step, and what of it its ranks would not have needed. */
+static void show_paths(const struct facts *f)
+{
+	for (size_t i = 0; i < f->paths.n; i++) {
+		const struct fact_path *p = &f->paths.v[i];
+		int64_t sum_ns = 0, excess_ns = 0;
+		size_t n_hops = 0;
+
+		for (size_t k = p->first_segment; k < p->first_segment + p->n_segments; k++) {
+			const struct fact_segment *s = &f->segments.v[k];
+
+			sum_ns += s->dur_ns;
+			excess_ns += s->excess_ns == FACT_NONE ? 0 : s->excess_ns;
+			n_hops += s->from_rank >= 0;
+		}
+		printf("  path of step %u: %zu segments, %zu handed over, %.3f s of %.3f s, %.3f s more than usual%s\n",
+		       p->step, p->n_segments, n_hops, (double)sum_ns / 1e9, (double)p->dur_ns / 1e9,
+		       (double)excess_ns / 1e9, p->complete ? "" : " (cut)");
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct large_config cfg = {
@@ -64,6 +85,7 @@ int main(int argc, char **argv)
 		printf("step %u: %llu events, %zu calls told, made in %.3f s, analysed in %.3f s; the step takes %.3f s\n",
 		       i, (unsigned long long)truth.n_events, facts.collectives.n, b - a, c - b,
 		       (double)truth.dur_ns / 1e9);
+		show_paths(&facts);
 		facts_clear(&facts);
 		made_s += b - a;
 		fed_s += c - b;
