@@ -24,6 +24,7 @@ void facts_clear(struct facts *f)
 	f->buckets.n = 0;
 	f->paths.n = 0;
 	f->segments.n = 0;
+	f->blames.n = 0;
 	f->verdicts.n = 0;
 	f->clocks.n = 0;
 	f->contradictions.n = 0;
@@ -43,6 +44,7 @@ void facts_fini(struct facts *f)
 	free(f->buckets.v);
 	free(f->paths.v);
 	free(f->segments.v);
+	free(f->blames.v);
 	free(f->verdicts.v);
 	free(f->clocks.v);
 	free(f->contradictions.v);
@@ -50,6 +52,31 @@ void facts_fini(struct facts *f)
 	free(f->tiles.v);
 	free(f->strings.v);
 	facts_init(f);
+}
+
+const char *fact_segment_name(enum fact_segment_kind kind)
+{
+	switch (kind) {
+	case SEGMENT_HOST:
+		return "host";
+	case SEGMENT_WORK:
+		return "work";
+	case SEGMENT_INPUT:
+		return "input";
+	case SEGMENT_KERNEL:
+		return "kernel";
+	case SEGMENT_LAUNCH:
+		return "launch";
+	case SEGMENT_QUEUE:
+		return "queue";
+	case SEGMENT_TRANSFER:
+		return "transfer";
+	case SEGMENT_CARRY:
+		return "carry";
+	case SEGMENT_N:
+		break;
+	}
+	return "unknown";
 }
 
 bool facts_reserve(void **v, size_t *n, size_t *n_alloc, size_t size)

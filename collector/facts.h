@@ -98,6 +98,9 @@ enum fact_segment_kind {
 	SEGMENT_N,
 };
 
+/* "host", "kernel", … */
+const char *fact_segment_name(enum fact_segment_kind kind);
+
 struct fact_segment {
 	enum fact_segment_kind kind;
 	int32_t rank, from_rank; /* from: the path was handed over by this one; -1 */
@@ -118,6 +121,18 @@ struct fact_path {
 	int64_t begin_ns, dur_ns, dur_err_ns;
 	bool complete; /* nothing that it asked for was missing */
 	size_t first_segment, n_segments; /* facts->segments, in the order of time */
+};
+
+/* What one rank put on it by one kind of work. */
+struct fact_blame {
+	uint32_t step;
+	int32_t rank;
+	uint32_t host; /* store's index */
+	enum fact_segment_kind kind;
+	const char *name;
+	uint32_t group, n; /* n: segments */
+	int64_t path_ns, held_ns, undecided_ns;
+	int64_t excess_ns; /* FACT_NONE: no peer does the same */
 };
 
 enum fact_severity { SEVERITY_NOTICE, SEVERITY_SLOW, SEVERITY_WRONG, SEVERITY_STUCK };
@@ -192,6 +207,7 @@ struct facts {
 	FACT_ARRAY(struct fact_bucket) buckets;
 	FACT_ARRAY(struct fact_path) paths;
 	FACT_ARRAY(struct fact_segment) segments;
+	FACT_ARRAY(struct fact_blame) blames;
 	FACT_ARRAY(struct fact_verdict) verdicts;
 	FACT_ARRAY(struct fact_clock) clocks;
 	FACT_ARRAY(struct fact_contradiction) contradictions;

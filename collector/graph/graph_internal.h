@@ -48,6 +48,9 @@ void path_free(struct path *p);
 int path_put(struct graph *g, const struct graph_step *gs, const struct rank_work *w, int32_t rank,
 	     const struct instant *begin, const struct instant *end);
 
+/* blame.c: what of a told path was whose. 0 or -ENOMEM. */
+int blame_put(struct graph *g, const struct fact_path *p);
+
 /* peers.c: the other end of a message's channel; -1 when its name does not say. */
 int32_t graph_message_peer(struct graph *g, uint32_t group, int32_t rank);
 

@@ -148,5 +148,5 @@ int path_put(struct graph *g, const struct graph_step *gs, const struct rank_wor
 				 .dur_err_ns = match_between(g->match, end, begin).err_ns,
 				 .complete = !g->path->cut, .first_segment = first_segment,
 				 .n_segments = g->facts->segments.n - first_segment };
-	return 0;
+	return blame_put(g, f);
 }
