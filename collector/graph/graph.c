@@ -94,17 +94,11 @@ int graph_close_oldest(struct graph *g)
 	return r < 0 ? r : 0;
 }
 
-static int open_step(struct graph *g, uint32_t step, struct graph_step **ret)
+/* Slots of what was closed long ago are another step's by now. */
+static int make_room(struct graph *g, uint32_t step)
 {
-	struct graph_step *gs;
-
-	*ret = NULL;
-	if (!g->v && !(g->v = calloc(GRAPH_MAX_STEPS, sizeof *g->v)))
-		return -ENOMEM;
 	if (g->base == g->next_step && g->steps->told_below > g->base)
 		g->base = g->next_step = g->steps->told_below;
-	if (step < g->base || step < g->steps->base)
-		return 0;
 	while ((uint64_t)g->base + GRAPH_MAX_STEPS <= step) {
 		int r = graph_close_oldest(g);
 
@@ -115,17 +109,35 @@ static int open_step(struct graph *g, uint32_t step, struct graph_step **ret)
 	}
 	if (step >= g->next_step)
 		g->next_step = step + 1;
+	return 0;
+}
+
+/* *ret NULL: it is closed. */
+static int open_step(struct graph *g, uint32_t step, struct graph_step **ret)
+{
+	struct graph_step *gs;
+	int r;
+
+	*ret = NULL;
+	if (!g->v && !(g->v = calloc(GRAPH_MAX_STEPS, sizeof *g->v)))
+		return -ENOMEM;
 	gs = g->v[step % GRAPH_MAX_STEPS];
-	if (!gs) {
-		gs = g->free_steps;
-		if (gs)
-			g->free_steps = gs->next_free;
-		else if (!(gs = calloc(1, sizeof *gs)))
-			return -ENOMEM;
-		*gs = (struct graph_step){ .step = step, .ranks = gs->ranks,
-					   .n_ranks = gs->n_ranks };
-		g->v[step % GRAPH_MAX_STEPS] = gs;
+	if (gs && gs->step == step) {
+		*ret = gs;
+		return 0;
 	}
+	if (step < g->base || step < g->steps->base)
+		return 0;
+	r = make_room(g, step);
+	if (r < 0)
+		return r;
+	gs = g->free_steps;
+	if (gs)
+		g->free_steps = gs->next_free;
+	else if (!(gs = calloc(1, sizeof *gs)))
+		return -ENOMEM;
+	*gs = (struct graph_step){ .step = step, .ranks = gs->ranks, .n_ranks = gs->n_ranks };
+	g->v[step % GRAPH_MAX_STEPS] = gs;
 	*ret = gs;
 	return 0;
 }
