@@ -154,6 +154,11 @@ void core_set_facts(struct core *c, struct facts *facts)
 	c->graph.facts = facts;
 }
 
+void core_edges(struct core *c, uint32_t step)
+{
+	c->graph.edges_of = step;
+}
+
 struct heat *core_heat(struct core *c)
 {
 	return c->heat;

@@ -75,6 +75,9 @@ int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n);
  * stored, and counted as late. */
 void core_late(struct core *c, const struct event *ev, size_t n);
 
+/* The edges of this step are told with its path, to facts->edges. */
+void core_edges(struct core *c, uint32_t step);
+
 /* Let time pass: closes late steps, runs rules. Call it at least 4 times a second. */
 int core_tick(struct core *c, fleet_time now);
 /* No more input is coming (end of run, end of import): close everything. */

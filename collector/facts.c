@@ -25,6 +25,7 @@ void facts_clear(struct facts *f)
 	f->paths.n = 0;
 	f->segments.n = 0;
 	f->blames.n = 0;
+	f->edges.n = 0;
 	f->verdicts.n = 0;
 	f->clocks.n = 0;
 	f->contradictions.n = 0;
@@ -45,6 +46,7 @@ void facts_fini(struct facts *f)
 	free(f->paths.v);
 	free(f->segments.v);
 	free(f->blames.v);
+	free(f->edges.v);
 	free(f->verdicts.v);
 	free(f->clocks.v);
 	free(f->contradictions.v);
@@ -74,6 +76,27 @@ const char *fact_segment_name(enum fact_segment_kind kind)
 	case SEGMENT_CARRY:
 		return "carry";
 	case SEGMENT_N:
+		break;
+	}
+	return "unknown";
+}
+
+const char *fact_edge_name(enum fact_edge_kind kind)
+{
+	switch (kind) {
+	case EDGE_PROGRAM:
+		return "program";
+	case EDGE_STREAM:
+		return "stream";
+	case EDGE_LAUNCH:
+		return "launch";
+	case EDGE_WAIT:
+		return "wait";
+	case EDGE_ENTRY:
+		return "entry";
+	case EDGE_END:
+		return "end";
+	case EDGE_N:
 		break;
 	}
 	return "unknown";

@@ -110,7 +110,7 @@ struct fact_segment {
 	uint64_t seq;
 	int64_t begin_ns, dur_ns, err_ns;
 	int64_t excess_ns; /* over what its peers take for the same; FACT_NONE */
-	int64_t held_ns, held_err_ns; /* how much earlier without from_rank alone; FACT_NONE */
+	int64_t held_ns, held_err_ns; /* last arrival after the one before it; FACT_NONE */
 	bool undecided;	   /* who arrived last is within the clocks' error */
 	uint32_t n_joined; /* stretches that this one stands for, each shorter than its error */
 };
@@ -121,6 +121,26 @@ struct fact_path {
 	int64_t begin_ns, dur_ns, dur_err_ns;
 	bool complete; /* nothing that it asked for was missing */
 	size_t first_segment, n_segments; /* facts->segments, in the order of time */
+};
+
+enum fact_edge_kind {
+	EDGE_PROGRAM, /* order of a host thread */
+	EDGE_STREAM,  /* order of a device's stream */
+	EDGE_LAUNCH,  /* launched by the host, begun on the device */
+	EDGE_WAIT,    /* a stream or the host waits for work of the device */
+	EDGE_ENTRY,   /* a rank to the join of a call or message */
+	EDGE_END,     /* the join to a rank */
+	EDGE_N,
+};
+const char *fact_edge_name(enum fact_edge_kind kind);
+
+/* What is at `to` could not be before what is at `from`. */
+struct fact_edge {
+	enum fact_edge_kind kind;
+	int32_t from_rank, to_rank; /* -1: the join */
+	int64_t from_ns, to_ns, err_ns; /* err: of the time between them */
+	uint32_t group;			/* index from fact_group; UINT32_MAX = none */
+	uint64_t seq;
 };
 
 /* What one rank put on it by one kind of work. */
@@ -208,6 +228,7 @@ struct facts {
 	FACT_ARRAY(struct fact_path) paths;
 	FACT_ARRAY(struct fact_segment) segments;
 	FACT_ARRAY(struct fact_blame) blames;
+	FACT_ARRAY(struct fact_edge) edges; /* of a step that was asked for; not stored */
 	FACT_ARRAY(struct fact_verdict) verdicts;
 	FACT_ARRAY(struct fact_clock) clocks;
 	FACT_ARRAY(struct fact_contradiction) contradictions;

@@ -109,7 +109,7 @@ DROP VIEW IF EXISTS slack;
 CREATE VIEW slack AS
 SELECT p.step, a.rank, min(a.wait_ns) AS slack_ns, max(a.arrival_err_ns) AS slack_err_ns, count(*) AS n
 FROM critical_path p JOIN collective_rank a ON a.comm_id = p.comm_id AND a.seq = p.seq
-WHERE p.from_rank IS NOT NULL GROUP BY p.step, a.rank;
+WHERE p.kind = 'transfer' GROUP BY p.step, a.rank;
 
 DROP VIEW IF EXISTS edge;
 CREATE VIEW edge AS

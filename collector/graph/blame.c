@@ -48,7 +48,8 @@ int blame_put(struct graph *g, const struct fact_path *p)
 					  .kind = s->kind, .name = s->name, .group = s->group, .n = 1,
 					  .path_ns = s->dur_ns, .excess_ns = s->excess_ns,
 					  .undecided_ns = s->undecided ? s->dur_ns : 0 };
-		if (s->held_ns != FACT_NONE && i > 0 && b[-1].rank == s->from_rank)
+		if (s->held_ns != FACT_NONE && i > 0 &&
+		    b[-1].rank == (s->from_rank < 0 ? s->rank : s->from_rank))
 			b[-1].held_ns += s->held_ns;
 	}
 	v = g->facts->blames.v;

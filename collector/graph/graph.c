@@ -8,7 +8,7 @@ void graph_init(struct graph *g, struct roster *r, struct match *m, struct steps
 		int64_t late_ns)
 {
 	*g = (struct graph){ .roster = r, .match = m, .steps = s, .late_ns = late_ns,
-			     .now_ns = INT64_MIN };
+			     .now_ns = INT64_MIN, .edges_of = EVENT_STEP_UNKNOWN };
 }
 
 static void free_work(struct rank_work *w)

@@ -102,6 +102,7 @@ struct graph {
 		int32_t source, target; /* peers.c */
 	} *channels;
 	uint32_t n_channels;
+	uint32_t edges_of; /* step whose edges are told too; EVENT_STEP_UNKNOWN */
 	struct path *path; /* scratch of path.c */
 };
 

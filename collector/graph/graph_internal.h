@@ -19,7 +19,10 @@ static inline bool node_ran(const struct node *n)
 	return n->kind >= NODE_KERNEL && n->begin_ns != FACT_NONE && n->end_ns != FACT_NONE;
 }
 
-/* path.c: one stretch of the path, newest first while it is walked. */
+/* path.c: the work of the device that ended last before t; of one launch, 0 = of all. */
+const struct node *path_device_before(const struct rank_work *w, uint32_t launch, int64_t t_ns);
+
+/* One stretch of the path, newest first while it is walked. */
 struct stretch {
 	const struct rank_work *w;
 	const struct node *node; /* kernel, transfer, launch and queue: of which; NULL */
@@ -47,6 +50,9 @@ void path_free(struct path *p);
 /* path_tell.c: the stretches of g->path as facts; w, rank: where it begins. 0 or -ENOMEM. */
 int path_put(struct graph *g, const struct graph_step *gs, const struct rank_work *w, int32_t rank,
 	     const struct instant *begin, const struct instant *end);
+
+/* edges.c: all that a path is found among. 0 or -ENOMEM. */
+int edges_tell(struct graph *g, const struct graph_step *gs);
 
 /* blame.c: what of a told path was whose. 0 or -ENOMEM. */
 int blame_put(struct graph *g, const struct fact_path *p);

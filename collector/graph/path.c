@@ -208,8 +208,7 @@ static struct stood last_stood(const struct rank_work *w, int64_t t_ns)
 	return s;
 }
 
-/* The work of the device that ended last before t; of one launch or of all. */
-static const struct node *device_before(const struct rank_work *w, uint32_t launch, int64_t t_ns)
+const struct node *path_device_before(const struct rank_work *w, uint32_t launch, int64_t t_ns)
 {
 	const struct node *last = NULL;
 
@@ -271,7 +270,7 @@ static void on_host(struct walk *k)
 		add(k, SEGMENT_HOST, s.node->end_ns);
 		return;
 	}
-	n = s.node ? NULL : device_before(k->w, s.launch, s.end_ns);
+	n = s.node ? NULL : path_device_before(k->w, s.launch, s.end_ns);
 	if (n && n->end_ns > s.begin_ns) {
 		add(k, SEGMENT_HOST, n->end_ns);
 		k->node = n;
@@ -362,7 +361,7 @@ static void at_begin(struct walk *k)
 }
 
 struct arrived { /* last, at a call */
-	const struct rank_work *w;
+	const struct rank_work *w; /* NULL: nobody but this rank itself */
 	const struct node *node;
 	int32_t rank;
 	struct gap late; /* after this rank's own arrival */
@@ -375,7 +374,13 @@ static const struct rank_work *work_of(const struct graph_step *gs, int32_t rank
 	return rank >= 0 && (uint32_t)rank < gs->n_ranks ? gs->ranks[rank] : NULL;
 }
 
-/* Who came last to a collective, when that was not this rank itself. */
+static struct instant instant_of(const struct walk *k, uint32_t proc, int64_t host_ns)
+{
+	return (struct instant){ proc, host_ns,
+				 roster_place(k->g->roster, &k->g->roster->procs[proc], host_ns) };
+}
+
+/* Who came last to a collective. True when this rank had to wait for that one. */
 static bool last_of_call(struct walk *k, const struct node *n, struct arrived *ret)
 {
 	struct match *m = k->g->match;
@@ -383,39 +388,39 @@ static bool last_of_call(struct walk *k, const struct node *n, struct arrived *r
 	struct instant own, late, next;
 	struct gap after_end;
 
-	if (!last || last->proc == k->w->proc)
+	if (!last || last->rank < 0)
 		return false;
 	roster_compare(k->g->roster);
-	own = graph_instant(k->g, k->w, n->begin_ns);
-	late = (struct instant){ last->proc, last->host_ns,
-				 roster_place(k->g->roster, &k->g->roster->procs[last->proc],
-					      last->host_ns) };
-	*ret = (struct arrived){ .w = work_of(k->gs, last->rank), .rank = last->rank,
-				 .late = match_between(m, &late, &own), .decided = last->decided };
-	own = graph_instant(k->g, k->w, n->end_ns);
-	after_end = match_between(m, &late, &own);
-	if (ret->late.ns <= 0 || (after_end.err_ns != CLOCK_UNBOUNDED && after_end.ns > after_end.err_ns))
-		return false; /* it went on before that one came: a root waits for nobody */
+	late = instant_of(k, last->proc, last->host_ns);
+	ret->rank = last->rank;
+	ret->decided = last->decided;
 	if (last->next_proc != UINT32_MAX) {
-		next = (struct instant){ last->next_proc, last->next_host_ns,
-					 roster_place(k->g->roster,
-						      &k->g->roster->procs[last->next_proc],
-						      last->next_host_ns) };
+		next = instant_of(k, last->next_proc, last->next_host_ns);
 		ret->held = match_between(m, &late, &next);
 		ret->knows_held = true;
 	}
+	if (last->proc == k->w->proc)
+		return false;
+	own = graph_instant(k->g, k->w, n->begin_ns);
+	ret->late = match_between(m, &late, &own);
+	own = graph_instant(k->g, k->w, n->end_ns);
+	after_end = match_between(m, &late, &own);
+	if (ret->late.ns <= 0 || (after_end.err_ns != CLOCK_UNBOUNDED && after_end.ns > after_end.err_ns)) {
+		ret->knows_held = false;
+		return false; /* it went on before that one came: a root waits for nobody */
+	}
+	ret->w = work_of(k->gs, last->rank);
 	ret->node = ret->w && ret->w->proc == last->proc ? graph_node(ret->w, n->group, n->seq)
 							 : NULL;
 	return true;
 }
 
-/* The other end of a message, or the latest of those that were launched as one. */
+/* The other end of a message, the latest of all that were launched as one. */
 static bool last_of_message(struct walk *k, const struct node *n, struct arrived *ret)
 {
 	struct graph *g = k->g;
 	const struct node *first = n;
 	struct instant own;
-	bool any = false;
 
 	roster_compare(g->roster);
 	own = graph_instant(g, k->w, n->begin_ns);
@@ -438,16 +443,19 @@ static bool last_of_message(struct walk *k, const struct node *n, struct arrived
 			continue;
 		there = graph_instant(g, w, peer->begin_ns);
 		late = match_between(g->match, &there, &own);
-		if (late.ns <= 0 || (any && late.ns <= ret->late.ns))
+		if (ret->knows_held && late.ns <= ret->late.ns)
 			continue;
-		any = true;
-		*ret = (struct arrived){ .w = w, .node = peer, .rank = rank, .late = late,
-					 .held = late, .knows_held = true,
+		*ret = (struct arrived){ .w = w, .node = peer, .rank = rank, .late = late, .knows_held = true,
+					 .held = { llabs(late.ns), late.err_ns },
 					 .decided = late.err_ns != CLOCK_UNBOUNDED &&
-						    late.ns > late.err_ns };
+						    llabs(late.ns) > late.err_ns };
 	}
 	/* A send may be over before anyone asks for it; nothing is received before it is sent. */
-	return any && ret->late.ns - (n->op == OP_RECV ? ret->late.err_ns : 0) <= n->end_ns - n->begin_ns;
+	if (ret->knows_held && ret->late.ns > 0 &&
+	    ret->late.ns - (n->op == OP_RECV ? ret->late.err_ns : 0) <= n->end_ns - n->begin_ns)
+		return true;
+	ret->knows_held = ret->knows_held && ret->late.ns <= 0;
+	return false;
 }
 
 /* A call that the host gave away: its communicator does one after the other. */
@@ -515,7 +523,7 @@ static void hop(struct walk *k, const struct arrived *a)
 static void at_end(struct walk *k)
 {
 	const struct node *n = k->node, *before;
-	struct arrived a = { .rank = -1 };
+	struct arrived a = { .rank = -1, .decided = true };
 	struct stretch *s;
 
 	if (n->kind == NODE_KERNEL) {
@@ -537,6 +545,11 @@ static void at_end(struct walk *k)
 	s = add(k, SEGMENT_TRANSFER, before ? before->end_ns : n->begin_ns);
 	if (s)
 		s->excess_ns = excess_of_node(k->g, k->gs, k->rank, n, s->dur_ns);
+	if (s && !before && a.knows_held) { /* the others waited for this one */
+		s->held_ns = a.held.ns;
+		s->held_err_ns = a.held.err_ns;
+		s->undecided = !a.decided;
+	}
 	if (before)
 		k->node = before;
 }
@@ -570,7 +583,7 @@ static bool begin_walk(struct walk *k, struct instant *ret_begin, struct instant
 	}
 	if (!any)
 		return false;
-	k->node = k->t_ns > k->w->to_ns ? device_before(k->w, 0, k->t_ns) : NULL;
+	k->node = k->t_ns > k->w->to_ns ? path_device_before(k->w, 0, k->t_ns) : NULL;
 	k->where = k->node ? AT_END : ON_HOST;
 	k->next = STEP_END;
 	return true;
@@ -615,5 +628,7 @@ int path_tell(struct graph *g, const struct graph_step *gs)
 		return 1;
 	follow(&k);
 	r = k.no_memory ? -ENOMEM : path_put(g, gs, k.w, k.rank, &begin, &end);
-	return r == 0 ? stages_tell(g, gs) : r;
+	if (r == 0)
+		r = stages_tell(g, gs);
+	return r == 0 && gs->step == g->edges_of ? edges_tell(g, gs) : r;
 }
