@@ -330,7 +330,7 @@ static void put_blame(FILE *f, const json_t *blame)
 	if (json_array_size(top) > 8)
 		fprintf(f, "… and more: syncline sql, view blame_step. One step: syncline path\n");
 	if (count(blame, "undecided_ns") > 0)
-		fprintf(f, "Of %s on the paths, %s went where the clocks cannot tell who arrived last.\n",
+		fprintf(f, "Of %s on the paths, %s went where it cannot be told who arrived last.\n",
 			term_ns(rows_ns(blame, "path_ns"), buf, sizeof buf),
 			term_ns(rows_ns(blame, "undecided_ns"), (char[32]){ 0 }, 32));
 }

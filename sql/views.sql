@@ -107,8 +107,9 @@ LEFT JOIN raw_group g ON g.group_id = s.value ->> 4;
 
 DROP VIEW IF EXISTS slack;
 CREATE VIEW slack AS
-SELECT p.step, a.rank, min(a.wait_ns) AS slack_ns, max(a.arrival_err_ns) AS slack_err_ns, count(*) AS n
+SELECT p.step, a.rank, min(a.wait_ns) AS slack_ns, max(c.skew_err_ns) AS slack_err_ns, count(*) AS n
 FROM critical_path p JOIN collective_rank a ON a.comm_id = p.comm_id AND a.seq = p.seq
+JOIN collective c ON c.comm_id = p.comm_id AND c.seq = p.seq
 WHERE p.kind = 'transfer' GROUP BY p.step, a.rank;
 
 DROP VIEW IF EXISTS edge;
