@@ -1,7 +1,8 @@
 /* blame.c - the segments of a path summed up by rank and what it did.
  *
- * That the others waited is laid to what the late one did just before it came: the
- * segment from which the path was handed over.
+ * That the others waited is laid to what made the late one late: of all that the path
+ * shows of it since it took the path over, what took longest over what its peers take;
+ * where none of that is known, what it did last.
  */
 #include "graph_internal.h"
 
@@ -33,6 +34,23 @@ static void add_up(struct fact_blame *a, const struct fact_blame *b)
 		a->excess_ns = (a->excess_ns == FACT_NONE ? 0 : a->excess_ns) + b->excess_ns;
 }
 
+/* v[0..n) in the order of time, the last of them just before the others could go on. */
+static struct fact_blame *what_held(struct fact_blame *v, const struct fact_segment *s, size_t n)
+{
+	int32_t rank = s[n].from_rank < 0 ? s[n].rank : s[n].from_rank;
+	size_t held = n - 1;
+
+	if (v[n - 1].rank != rank)
+		return NULL;
+	for (size_t i = n; i-- > 0 && v[i].rank == rank;) {
+		if (v[i].excess_ns > 0 && v[i].excess_ns > v[held].excess_ns)
+			held = i;
+		if (s[i].held_ns != FACT_NONE)
+			break; /* here they all met */
+	}
+	return &v[held];
+}
+
 int blame_put(struct graph *g, const struct fact_path *p)
 {
 	size_t first = g->facts->blames.n, n = first;
@@ -48,11 +66,15 @@ int blame_put(struct graph *g, const struct fact_path *p)
 					  .kind = s->kind, .name = s->name, .group = s->group, .n = 1,
 					  .path_ns = s->dur_ns, .excess_ns = s->excess_ns,
 					  .undecided_ns = s->undecided ? s->dur_ns : 0 };
-		if (s->held_ns != FACT_NONE && i > 0 &&
-		    b[-1].rank == (s->from_rank < 0 ? s->rank : s->from_rank))
-			b[-1].held_ns += s->held_ns;
 	}
 	v = g->facts->blames.v;
+	for (size_t i = 1; i < p->n_segments; i++) {
+		const struct fact_segment *s = &g->facts->segments.v[p->first_segment];
+		struct fact_blame *held = s[i].held_ns == FACT_NONE ? NULL : what_held(v + first, s, i);
+
+		if (held)
+			held->held_ns += s[i].held_ns;
+	}
 	qsort(v + first, g->facts->blames.n - first, sizeof *v, by_key);
 	for (size_t i = first; i < g->facts->blames.n; i++) {
 		if (n > first && by_key(&v[n - 1], &v[i]) == 0)
