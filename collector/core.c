@@ -29,7 +29,7 @@ struct core {
 	struct evidence *evidence; /* NULL while all hosts share one clock */
 	struct rules rules;
 	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
-	bool expects;
+	bool no_paths, expects;
 	uint32_t expect_first, expect_last;
 	uint64_t n_events, n_unknown_kind, n_lost, n_bad, n_late;
 	uint64_t n_held;	      /* events of lives that wait */
@@ -63,7 +63,7 @@ static int on_step_told(void *arg, const struct fact_step *step, const struct fa
 			return r;
 	}
 	note_step(c, step->step, c->steps.world_size);
-	r = graph_step_told(&c->graph, step);
+	r = c->no_paths ? 0 : graph_step_told(&c->graph, step);
 	if (r < 0)
 		return r;
 	/* Rules see a step once, in order: what comes later changes pictures and
@@ -114,6 +114,7 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 		cfg = &defaults;
 	late_ns = cfg->step_late_ns > 0 ? cfg->step_late_ns : DEFAULT_LATE_NS;
 	c->facts = facts;
+	c->no_paths = cfg->no_paths;
 	match_init(&c->match, &c->roster, facts,
 		   cfg->n_open_collectives ? cfg->n_open_collectives : DEFAULT_OPEN_COLLECTIVES,
 		   late_ns);
@@ -511,7 +512,7 @@ static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk
 		r = r == STEPS_HOLD_NEXT ? r
 					 : rules_event(&c->rules, p, &ev[i],
 						       (uint32_t)restart_count_of(c, p));
-		if (r == 0)
+		if (r == 0 && !c->no_paths)
 			r = graph_event(&c->graph, p, ring_id, &ev[i]);
 		if (r < 0)
 			return r;

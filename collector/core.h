@@ -13,6 +13,8 @@
 #include "facts.h"
 #include "../proto/event.h"
 
+#include <stdbool.h>
+
 struct core;
 
 struct core_config {
@@ -22,6 +24,7 @@ struct core_config {
 	uint32_t n_open_steps;
 	uint32_t n_open_collectives; /* a group; 0 = 4096 */
 	int64_t step_late_ns; /* close a step this long after its first end; 0 = 2 s */
+	bool no_paths;	      /* of steps: to see what they cost */
 };
 
 /* facts is where everything is appended; it may be swapped by core_set_facts().
