@@ -203,7 +203,7 @@ static int show(struct db *d, const struct path_options *o)
 		return EXIT_UNREACHED;
 	}
 	if (json_is_null(v)) {
-		cli_say("step %" PRId64 " has no path: not every rank and device came to its end", o->step);
+		cli_say("step %" PRId64 " has no path: not every rank and device came to its end, or the events are gone", o->step);
 		status = EXIT_INCOMPLETE;
 	} else if (o->json) {
 		json_dumpf(v, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);

@@ -218,7 +218,8 @@ int steps_tell_buckets(struct steps *s, const struct step *st, int32_t rank,
 		last = b->group ? match_last(s->match, b->group - 1, b->seq) : NULL;
 		if (last && last->all_here) {
 			at = roster_place(s->roster, &s->roster->procs[last->proc], last->host_ns);
-			f->started_ns = at.at.ns;
+			/* The call begins just before the hook that says SUBMIT. */
+			f->started_ns = at.at.ns > f->submitted_ns ? at.at.ns : f->submitted_ns;
 			f->err_ns = at.err_ns > f->err_ns ? at.err_ns : f->err_ns;
 		}
 	}

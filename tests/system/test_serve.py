@@ -43,6 +43,7 @@ def make_catalogue(path):
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), encoding='utf-8') as f:
             db.executescript(f.read())
+    db.execute('PRAGMA user_version = %d' % len(os.listdir(folder)))
     with open(os.path.join(ROOT, 'sql', 'views.sql'), encoding='utf-8') as f:
         db.executescript(f.read())
     db.execute('PRAGMA journal_mode = WAL')
@@ -865,6 +866,7 @@ class EarlierRelease(ServeTest):
         cls.db = make_catalogue(cls.db_path)
         cls.db.execute('DROP VIEW clock_path')
         cls.db.execute('DROP TABLE raw_clock_path')
+        cls.db.execute('PRAGMA user_version = 1')
         cls.host = Host(cls.db_path, 'gap_ms=20', 'heartbeat_ms=400', *cls.options)
         cls.host.wait_ready()
 
