@@ -15,6 +15,7 @@
 #include <errno.h>
 
 #define MAX_STRETCHES 65536
+#define MAX_VISITS 20000000
 #define IMPLIED_NS 20000 /* a device begins what may begin within less */
 #define STEP_END (-1)
 #define ELSEWHERE (-2)
@@ -31,6 +32,7 @@ struct walk {
 	const struct node *node;
 	int64_t t_ns;
 	int64_t next; /* the host was followed from the begin of this node, or: */
+	uint64_t n_visits; /* of nodes, in search of who was ready last */
 	bool no_memory;
 };
 
@@ -329,10 +331,78 @@ static const struct node *device_need(const struct rank_work *w, const struct no
 	return implied ? implied : last;
 }
 
+static const struct rank_work *work_of(const struct graph_step *gs, int32_t rank)
+{
+	return rank >= 0 && (uint32_t)rank < gs->n_ranks ? gs->ranks[rank] : NULL;
+}
+
+/* When work on a device could have begun, as far as its own rank goes. */
+static int64_t ready_ns(const struct rank_work *w, const struct node *n)
+{
+	const struct node *need = device_need(w, n);
+	int64_t ready = n->launch_ns;
+
+	return need && need->end_ns > ready ? need->end_ns : ready;
+}
+
+/* Some traces have a call begin on all its ranks at once, when the last of them is ready:
+ * the wait is a gap before it. Then that one is followed, from when it was ready. */
+static bool waited_before(struct walk *k, const struct node *n)
+{
+	const struct group *group = &k->g->match->groups[n->group - 1];
+	int64_t own_ns = ready_ns(k->w, n), since_ns = own_ns;
+	struct instant begin = graph_instant(k->g, k->w, n->begin_ns);
+	const struct rank_work *last = NULL;
+	int32_t rank = k->rank;
+	struct stretch *s;
+	struct gap at = { 0 };
+
+	if (own_ns == FACT_NONE || n->begin_ns - own_ns <= IMPLIED_NS)
+		return false;
+	roster_compare(k->g->roster);
+	begin = graph_instant(k->g, k->w, n->begin_ns);
+	for (uint32_t i = 0; i < group->n_members; i++) {
+		const struct rank_work *w = work_of(k->gs, group->ranks[i]);
+		const struct node *o = w ? graph_node(w, n->group, n->seq) : NULL;
+		struct instant there;
+		struct gap before;
+
+		if (!o || !node_ran(o) || !(o->flags & NODE_DEVICE) || k->n_visits > MAX_VISITS)
+			continue;
+		k->n_visits += w->n_nodes + w->n_waits;
+		there = graph_instant(k->g, w, ready_ns(w, o));
+		before = match_between(k->g->match, &begin, &there);
+		if (there.host_ns == FACT_NONE || before.err_ns == CLOCK_UNBOUNDED ||
+		    before.ns + before.err_ns < 0 || n->begin_ns - before.ns <= since_ns + before.err_ns)
+			continue;
+		since_ns = n->begin_ns - before.ns;
+		at = before;
+		last = w;
+		rank = group->ranks[i];
+	}
+	if (!last || last == k->w)
+		return false;
+	s = add(k, SEGMENT_QUEUE, since_ns < n->begin_ns ? since_ns : n->begin_ns);
+	if (s) {
+		s->from = rank;
+		s->err_ns = at.err_ns;
+	}
+	if (k->where == OVER)
+		return true;
+	k->w = last;
+	k->rank = rank;
+	k->node = graph_node(last, n->group, n->seq);
+	k->t_ns = ready_ns(last, k->node);
+	return true;
+}
+
 static void at_begin(struct walk *k)
 {
 	const struct node *n = k->node, *need;
 
+	if ((n->flags & NODE_DEVICE) && n->kind == NODE_CALL && k->t_ns == n->begin_ns &&
+	    waited_before(k, n))
+		return;
 	if (!(n->flags & NODE_DEVICE)) {
 		k->where = ON_HOST;
 		k->next = n->flags & NODE_BLOCKS ? n - k->w->nodes : ELSEWHERE;
@@ -369,11 +439,6 @@ struct arrived { /* last, at a call */
 	bool decided, knows_held;
 };
 
-static const struct rank_work *work_of(const struct graph_step *gs, int32_t rank)
-{
-	return rank >= 0 && (uint32_t)rank < gs->n_ranks ? gs->ranks[rank] : NULL;
-}
-
 static struct instant instant_of(const struct walk *k, uint32_t proc, int64_t host_ns)
 {
 	return (struct instant){ proc, host_ns,
@@ -405,6 +470,10 @@ static bool last_of_call(struct walk *k, const struct node *n, struct arrived *r
 	ret->late = match_between(m, &late, &own);
 	own = graph_instant(k->g, k->w, n->end_ns);
 	after_end = match_between(m, &late, &own);
+	if (ret->late.err_ns == CLOCK_UNBOUNDED) {
+		ret->decided = ret->knows_held = false;
+		return false; /* nothing is known of that host's clock: the path stays */
+	}
 	if (ret->late.ns <= 0 || (after_end.err_ns != CLOCK_UNBOUNDED && after_end.ns > after_end.err_ns)) {
 		ret->knows_held = false;
 		return false; /* it went on before that one came: a root waits for nobody */
@@ -443,12 +512,13 @@ static bool last_of_message(struct walk *k, const struct node *n, struct arrived
 			continue;
 		there = graph_instant(g, w, peer->begin_ns);
 		late = match_between(g->match, &there, &own);
-		if (ret->knows_held && late.ns <= ret->late.ns)
+		if (late.err_ns == CLOCK_UNBOUNDED)
+			ret->decided = false;
+		if (late.err_ns == CLOCK_UNBOUNDED || (ret->knows_held && late.ns <= ret->late.ns))
 			continue;
 		*ret = (struct arrived){ .w = w, .node = peer, .rank = rank, .late = late, .knows_held = true,
 					 .held = { llabs(late.ns), late.err_ns },
-					 .decided = late.err_ns != CLOCK_UNBOUNDED &&
-						    llabs(late.ns) > late.err_ns };
+					 .decided = llabs(late.ns) > late.err_ns };
 	}
 	/* A send may be over before anyone asks for it; nothing is received before it is sent. */
 	if (ret->knows_held && ret->late.ns > 0 &&
@@ -545,10 +615,11 @@ static void at_end(struct walk *k)
 	s = add(k, SEGMENT_TRANSFER, before ? before->end_ns : n->begin_ns);
 	if (s)
 		s->excess_ns = excess_of_node(k->g, k->gs, k->rank, n, s->dur_ns);
+	if (s && !before)
+		s->undecided = !a.decided;
 	if (s && !before && a.knows_held) { /* the others waited for this one */
 		s->held_ns = a.held.ns;
 		s->held_err_ns = a.held.err_ns;
-		s->undecided = !a.decided;
 	}
 	if (before)
 		k->node = before;

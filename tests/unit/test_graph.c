@@ -207,6 +207,37 @@ static void a_device_may_be_heard_of_before_its_launches(void **state)
 	assert_string_equal(want, "0 host 1, 0 kernel 4, 0 kernel 5, 0 kernel 5, 0 host 1");
 }
 
+/* A call of device work; a trace may have it begin on all ranks at once. */
+static void device_call(struct job *j, uint32_t rank, uint32_t number, int64_t launch_ns, int64_t begin_ns,
+			int64_t end_ns)
+{
+	unsigned flags = event_coll_flags(OP_ALL_REDUCE, DTYPE_F32);
+
+	say(j, rank, HOST_RING, launch_ns, EVENT_LAUNCH, 2, 0, event_a(0, number), 0);
+	say(j, rank, HOST_RING, launch_ns, EVENT_STREAM_WAIT, 2, 0, event_a(0, number), number - 1);
+	say(j, rank, HOST_RING, launch_ns, EVENT_COLL_SUBMIT, flags, DP, event_a(0, 0), event_submit_b(-1, number));
+	say(j, rank, DEVICE_RING, begin_ns, EVENT_COLL_BEGIN, flags, DP, event_a(0, 0), 64);
+	say(j, rank, DEVICE_RING, end_ns, EVENT_COLL_END, flags, DP, event_a(0, 0), 64);
+}
+
+static void a_wait_may_be_a_gap_before_the_call(void **state)
+{
+	struct job j;
+
+	(void)state;
+	begin(&j, 3, 8, true);
+	for (uint32_t i = 0; i < 3; i++) {
+		step_begin(&j, i, 0);
+		launch(&j, i, 0, 1, MS);
+		kernel(&j, i, 0, 1, MS, i == 1 ? 9 * MS : 4 * MS);
+		device_call(&j, i, 2, 2 * MS, 9 * MS + 5 * US, 12 * MS);
+		step_end(&j, i, 0, 3 * MS);
+	}
+	finish(&j);
+	assert_path(&j, 0, "1 host 1, 1 kernel 8, 0 queue<1 0.005, 0 transfer? 2.995");
+	end(&j);
+}
+
 static void a_device_that_lags_behind_is_waited_for(void **state)
 {
 	struct job j;
@@ -340,6 +371,26 @@ static void what_clocks_cannot_tell_apart_is_said_so(void **state)
 	}
 }
 
+static void a_clock_of_which_nothing_is_known_hands_nothing_over(void **state)
+{
+	struct job j;
+
+	(void)state;
+	begin(&j, 2, 1, false);
+	for (uint32_t i = 0; i < 2; i++) {
+		step_begin(&j, i, 0);
+		block(&j, i, 0, OP_ALL_REDUCE, DP, 0, i == 1 ? 7 * MS : 5 * MS, 8 * MS);
+		step_end(&j, i, 0, i == 0 ? 10 * MS : 9 * MS);
+	}
+	assert_int_equal(core_tick(j.core, (fleet_time){ T0 + 200 * MS }), 0);
+	finish(&j);
+	assert_int_equal(j.facts.paths.n, 1);
+	for (size_t k = 0; k < j.facts.segments.n; k++)
+		if (j.facts.segments.v[k].err_ns == FACT_UNBOUNDED)
+			fail_msg("a hand-over rests on a clock that nobody knows");
+	end(&j);
+}
+
 static void what_is_shorter_than_the_clocks_error_is_one_segment(void **state)
 {
 	struct job j;
@@ -395,11 +446,13 @@ int main(void)
 		cmocka_unit_test(a_root_that_went_on_waited_for_nobody),
 		cmocka_unit_test(a_message_is_waited_for_by_its_receiver_alone),
 		cmocka_unit_test(a_device_may_be_heard_of_before_its_launches),
+		cmocka_unit_test(a_wait_may_be_a_gap_before_the_call),
 		cmocka_unit_test(a_device_that_lags_behind_is_waited_for),
 		cmocka_unit_test(a_launch_that_never_ends_holds_up_no_later_step),
 		cmocka_unit_test(work_that_the_program_names_is_named),
 		cmocka_unit_test(who_begins_late_was_still_in_the_step_before),
 		cmocka_unit_test(what_clocks_cannot_tell_apart_is_said_so),
+		cmocka_unit_test(a_clock_of_which_nothing_is_known_hands_nothing_over),
 		cmocka_unit_test(what_is_shorter_than_the_clocks_error_is_one_segment),
 		cmocka_unit_test(a_rank_that_does_too_much_is_cut_and_said_so),
 	};
