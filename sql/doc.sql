@@ -116,7 +116,7 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('critical_path', 'name', '', 'Phase, work, kernel or message; NULL none'),
   ('critical_path', 'comm_id', '', 'Process group of a transfer; NULL none'),
   ('critical_path', 'seq', '', 'Number of the call in its group or of the message'),
-  ('critical_path', 'from_rank', '', 'This one handed the path over: it was the last to arrive; NULL: the path stayed'),
+  ('critical_path', 'from_rank', '', 'This one handed the path over: it was the last to arrive, or to be ready where a call begins on all ranks at once; NULL: the path stayed'),
   ('critical_path', 'begin_ns', 'ns since 1970', 'Begin; the end of the one before'),
   ('critical_path', 'end_ns', 'ns since 1970', 'End'),
   ('critical_path', 'dur_ns', 'ns', 'Length'),

@@ -19,7 +19,7 @@ static inline bool node_ran(const struct node *n)
 	return n->kind >= NODE_KERNEL && n->begin_ns != FACT_NONE && n->end_ns != FACT_NONE;
 }
 
-/* path.c: the work of the device that ended last before t; of one launch, 0 = of all. */
+/* path_host.c: the work of the device that ended last before t; of one launch, 0 = of all. */
 const struct node *path_device_before(const struct rank_work *w, uint32_t launch, int64_t t_ns);
 
 /* One stretch of the path, newest first while it is walked. */
