@@ -26,6 +26,7 @@ const struct command cli_commands[] = {
 	{"demo", "train a real model with one slow rank and find it", cmd_demo},
 	{"report", "what a finished or running job's database says", cmd_report},
 	{"sql", "read-only SQL on a database", cmd_sql},
+	{"path", "what a step waited for, rank by rank", cmd_path},
 	{"clocks", "how well each host is placed on the time line", cmd_clocks},
 	{"status", "one screen about a running collector", cmd_status},
 	{"serve", "the dashboard on a finished run", cmd_serve},

@@ -371,6 +371,57 @@ static void put_classes(FILE *f, const json_t *classes)
 		fprintf(f, "… and %zu more: SELECT * FROM comm_class\n", n - CLASSES_SHOWN);
 }
 
+static void put_blame(FILE *f, const json_t *blame)
+{
+	const json_t *top = json_object_get(blame, "top");
+	struct libscols_table *t = json_array_size(top) > 0 ? table_new(f) : NULL;
+	char buf[32];
+	size_t i;
+	json_t *r;
+
+	if (!t) {
+		fprintf(f, "No step was seen to its end on all its ranks.\n");
+		return;
+	}
+	table_column(t, "RANK", true);
+	table_column(t, "HOST", false);
+	table_column(t, "KIND", false);
+	table_column(t, "WHAT", false);
+	table_column(t, "STEPS", true);
+	table_column(t, "ON PATH", true);
+	table_column(t, "SHARE", true);
+	table_column(t, "EXCESS", true);
+	table_column(t, "ALONE FOR", true);
+	json_array_foreach((json_t *)top, i, r)
+	{
+		struct libscols_line *line = i < 8 ? scols_table_new_line(t, NULL) : NULL;
+		const char *comm = json_string_value(json_object_get(r, "comm_id"));
+
+		if (!line)
+			break;
+		snprintf(buf, sizeof buf, "%" PRId64, count(r, "rank"));
+		table_cell(line, 0, buf);
+		table_cell(line, 1, rows_text(r, "host"));
+		table_cell(line, 2, rows_text(r, "kind"));
+		table_cell(line, 3, comm ? comm
+				    : json_is_string(json_object_get(r, "name")) ? rows_text(r, "name") : "");
+		snprintf(buf, sizeof buf, "%" PRId64, count(r, "n_steps"));
+		table_cell(line, 4, buf);
+		table_cell_ns(line, 5, r, "path_ns");
+		snprintf(buf, sizeof buf, "%.1f %%", 100 * json_number_value(json_object_get(r, "path_ratio")));
+		table_cell(line, 6, buf);
+		table_cell_ns(line, 7, r, "excess_ns");
+		table_cell_ns(line, 8, r, "held_ns");
+	}
+	table_put(f, t);
+	if (json_array_size(top) > 8)
+		fprintf(f, "… and more: syncline sql, view blame_step. One step: syncline path\n");
+	if (count(blame, "undecided_ns") > 0)
+		fprintf(f, "Of %s on the paths, %s went where it cannot be told who arrived last.\n",
+			term_ns(rows_ns(blame, "path_ns"), buf, sizeof buf),
+			term_ns(rows_ns(blame, "undecided_ns"), (char[32]){ 0 }, 32));
+}
+
 static void put_coverage(FILE *f, const json_t *coverage)
 {
 	const json_t *expected = json_object_get(coverage, "ranks_expected");
@@ -432,6 +483,8 @@ void report_put(FILE *f, const json_t *report, const char *path)
 		count(calls, "n"), count(calls, "matched"), count(calls, "undecided"),
 		count(calls, "mismatched"));
 	put_classes(f, json_object_get(calls, "classes"));
+	put_heading(f, "Who held the steps (their critical path; excess = beyond what peers take for the same)");
+	put_blame(f, json_object_get(report, "blame"));
 	put_heading(f, "Clock");
 	put_clock(f, json_object_get(report, "clock"));
 	put_heading(f, "Coverage");

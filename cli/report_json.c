@@ -72,6 +72,14 @@ static bool set_collectives(json_t *report, struct db *d)
 	       set(report, "collectives", v);
 }
 
+static bool set_blame(json_t *report, struct db *d)
+{
+	json_t *v = rows_one(d, sql_report_blame_total);
+
+	return v && set(v, "top", rows_all(d, sql_report_blame_top)) &&
+	       set(v, "by", rows_all(d, sql_report_blame)) && set(report, "blame", v);
+}
+
 static bool set_verdicts(json_t *report, struct db *d)
 {
 	json_t *v = rows_all(d, sql_report_verdicts);
@@ -91,6 +99,7 @@ json_t *report_build(struct db *d)
 	ok = report && set(report, "run", rows_one(d, sql_report_run)) && set_coverage(report, d) &&
 	     set_clock(report, d) && set_steps(report, d) &&
 	     set(report, "ranks", rows_all(d, sql_report_ranks)) && set_collectives(report, d) &&
+	     set_blame(report, d) &&
 	     set(report, "what_if",
 		 json_pack("{s:n, s:[], s:[]}", "slowdown", "by_rank", "by_stage")) &&
 	     set_verdicts(report, d) &&

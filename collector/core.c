@@ -1,5 +1,5 @@
 #include "core.h"
-#include "graph/steps.h"
+#include "graph/graph.h"
 #include "heat.h"
 #include "match/evidence.h"
 #include "match/ties.h"
@@ -24,6 +24,7 @@ struct core {
 	struct roster roster;
 	struct match match;
 	struct steps steps;
+	struct graph graph;
 	struct heat *heat;
 	struct slow_fixed_rank *slow;
 	struct clock_offset *offset;
@@ -31,7 +32,7 @@ struct core {
 	struct ties ties;
 	struct rules rules;
 	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
-	bool expects;
+	bool no_paths, expects;
 	uint32_t expect_first, expect_last;
 	uint64_t n_events, n_unknown_kind, n_lost, n_bad, n_late;
 	uint64_t n_held;	      /* events of lives that wait */
@@ -74,6 +75,9 @@ static int on_step_told(void *arg, const struct fact_step *step, const struct fa
 			return r;
 	}
 	note_step(c, step->step, c->steps.world_size);
+	r = c->no_paths ? 0 : graph_step_told(&c->graph, step);
+	if (r < 0)
+		return r;
 	/* Rules see a step once, in order: what comes later changes pictures and
 	 * rows, not a judgement over hundreds of steps. */
 	if (again)
@@ -163,10 +167,13 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 		cfg = &defaults;
 	late_ns = cfg->step_late_ns > 0 ? cfg->step_late_ns : DEFAULT_LATE_NS;
 	c->facts = facts;
+	c->no_paths = cfg->no_paths;
 	match_init(&c->match, &c->roster, facts,
 		   cfg->n_open_collectives ? cfg->n_open_collectives : DEFAULT_OPEN_COLLECTIVES,
 		   late_ns);
 	steps_init(&c->steps, &c->roster, &c->match, facts, cfg->n_open_steps, late_ns);
+	graph_init(&c->graph, &c->roster, &c->match, &c->steps, late_ns);
+	c->graph.facts = facts;
 	c->steps.told = on_step_told;
 	c->steps.told_arg = c;
 	c->steps.ended = on_ended;
@@ -187,6 +194,7 @@ void core_free(struct core *c)
 	if (!c)
 		return;
 	rules_fini(&c->rules);
+	graph_fini(&c->graph);
 	steps_fini(&c->steps);
 	match_fini(&c->match);
 	evidence_free(c->evidence);
@@ -204,6 +212,12 @@ void core_set_facts(struct core *c, struct facts *facts)
 	c->facts = facts;
 	c->match.facts = facts;
 	c->steps.facts = facts;
+	c->graph.facts = facts;
+}
+
+void core_edges(struct core *c, uint32_t step)
+{
+	c->graph.edges_of = step;
 }
 
 struct heat *core_heat(struct core *c)
@@ -553,6 +567,8 @@ static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk
 		r = r == STEPS_HOLD_NEXT ? r
 					 : rules_event(&c->rules, p, &ev[i],
 						       (uint32_t)restart_count_of(c, p));
+		if (r == 0 && !c->no_paths)
+			r = graph_event(&c->graph, p, ring_id, &ev[i]);
 		if (r < 0)
 			return r;
 		if (c->steps.n_late + c->match.n_late != n_late && chunk >= c->replay_below) {
@@ -767,6 +783,8 @@ int core_tick(struct core *c, fleet_time now)
 	if (r == 0)
 		r = steps_tick(&c->steps, now.ns); /* rules run as steps are told */
 	if (r == 0)
+		r = graph_tick(&c->graph, now.ns);
+	if (r == 0)
 		r = clock_offset_look(c->offset, now.ns, c->expects ? c->expect_last : 0, name_of_host,
 				      c, c->facts);
 	if (r == 0)
@@ -786,6 +804,8 @@ int core_finish(struct core *c, fleet_time now)
 		r = steps_finish(&c->steps);
 	if (r == 0)
 		r = match_finish(&c->match);
+	if (r == 0)
+		r = graph_finish(&c->graph);
 	if (r == 0)
 		r = tell_evidence(c, now.ns);
 	if (r == 0)

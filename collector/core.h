@@ -13,6 +13,8 @@
 #include "facts.h"
 #include "../proto/event.h"
 
+#include <stdbool.h>
+
 struct core;
 
 struct core_config {
@@ -22,6 +24,7 @@ struct core_config {
 	uint32_t n_open_steps;
 	uint32_t n_open_collectives; /* a group; 0 = 4096 */
 	int64_t step_late_ns; /* close a step this long after its first end; 0 = 2 s */
+	bool no_paths;	      /* of steps: to see what they cost */
 };
 
 /* facts is where everything is appended; it may be swapped by core_set_facts().
@@ -75,6 +78,9 @@ int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n);
 /* These came after their turn, behind a gap that core_lost() told of: they are
  * stored, and counted as late. */
 void core_late(struct core *c, const struct event *ev, size_t n);
+
+/* The edges of this step are told with its path, to facts->edges. */
+void core_edges(struct core *c, uint32_t step);
 
 /* Let time pass: closes late steps, runs rules. Call it at least 4 times a second. */
 int core_tick(struct core *c, fleet_time now);

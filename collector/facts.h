@@ -88,11 +88,84 @@ struct fact_group {
 	const char *ranks_json; /* [0,1,2,3] */
 };
 
+#define FACT_NO_DDP UINT32_MAX /* a call of a device that no wrapped module speaks of */
+
 struct fact_bucket {
-	uint32_t step, ddp, micro, bucket;
+	uint32_t step, ddp, micro, bucket; /* bucket: of a call, its place in the step */
+	uint32_t group; /* index + 1 from fact_group; 0 = unknown */
 	int32_t rank;
 	uint64_t bytes, seq;
 	int64_t ready_ns, submitted_ns, started_ns, reduced_ns, applied_ns, err_ns;
+};
+
+/* What a stretch of a step's critical path is. */
+enum fact_segment_kind {
+	SEGMENT_HOST,	  /* its host thread; name: the phase */
+	SEGMENT_WORK,	  /* work of the host that the program named */
+	SEGMENT_INPUT,	  /* the phase that gets the next batch */
+	SEGMENT_KERNEL,	  /* on the device */
+	SEGMENT_LAUNCH,	  /* launched, and not begun although nothing was before it */
+	SEGMENT_QUEUE,	  /* behind other work of its device */
+	SEGMENT_TRANSFER, /* a call or a message, since the last had arrived */
+	SEGMENT_CARRY,	  /* the rank was still in the step before */
+	SEGMENT_N,
+};
+
+/* "host", "kernel", … */
+const char *fact_segment_name(enum fact_segment_kind kind);
+
+struct fact_segment {
+	enum fact_segment_kind kind;
+	int32_t rank, from_rank; /* from: the path was handed over by this one; -1 */
+	uint32_t host;		 /* store's index */
+	const char *name;	 /* of the kernel, the work, the phase or the message */
+	uint32_t group;		 /* index from fact_group; UINT32_MAX = no collective */
+	uint64_t seq;
+	int64_t begin_ns, dur_ns, err_ns;
+	int64_t excess_ns; /* over what its peers take for the same; FACT_NONE */
+	int64_t held_ns, held_err_ns; /* last arrival after the one before it; FACT_NONE */
+	bool undecided;	   /* who arrived last is within the clocks' error */
+	uint32_t n_joined; /* stretches that this one stands for, each shorter than its error */
+};
+
+/* The critical path of a step over its ranks: its segments tile it from begin to end. */
+struct fact_path {
+	uint32_t step;
+	int64_t begin_ns, dur_ns, dur_err_ns;
+	bool complete; /* nothing that it asked for was missing */
+	size_t first_segment, n_segments; /* facts->segments, in the order of time */
+};
+
+enum fact_edge_kind {
+	EDGE_PROGRAM, /* order of a host thread */
+	EDGE_STREAM,  /* order of a device's stream */
+	EDGE_LAUNCH,  /* launched by the host, begun on the device */
+	EDGE_WAIT,    /* a stream or the host waits for work of the device */
+	EDGE_ENTRY,   /* a rank to the join of a call or message */
+	EDGE_END,     /* the join to a rank */
+	EDGE_N,
+};
+const char *fact_edge_name(enum fact_edge_kind kind);
+
+/* What is at `to` could not be before what is at `from`. */
+struct fact_edge {
+	enum fact_edge_kind kind;
+	int32_t from_rank, to_rank; /* -1: the join */
+	int64_t from_ns, to_ns, err_ns; /* err: of the time between them */
+	uint32_t group;			/* index from fact_group; UINT32_MAX = none */
+	uint64_t seq;
+};
+
+/* What one rank put on it by one kind of work. */
+struct fact_blame {
+	uint32_t step;
+	int32_t rank;
+	uint32_t host; /* store's index */
+	enum fact_segment_kind kind;
+	const char *name;
+	uint32_t group, n; /* n: segments */
+	int64_t path_ns, held_ns, undecided_ns;
+	int64_t excess_ns; /* FACT_NONE: no peer does the same */
 };
 
 enum fact_severity { SEVERITY_NOTICE, SEVERITY_SLOW, SEVERITY_WRONG, SEVERITY_STUCK };
@@ -190,6 +263,10 @@ struct facts {
 	FACT_ARRAY(struct fact_arrival) arrivals;
 	FACT_ARRAY(struct fact_group) groups;
 	FACT_ARRAY(struct fact_bucket) buckets;
+	FACT_ARRAY(struct fact_path) paths;
+	FACT_ARRAY(struct fact_segment) segments;
+	FACT_ARRAY(struct fact_blame) blames;
+	FACT_ARRAY(struct fact_edge) edges; /* of a step that was asked for; not stored */
 	FACT_ARRAY(struct fact_verdict) verdicts;
 	FACT_ARRAY(struct fact_clock) clocks;
 	FACT_ARRAY(struct fact_contradiction) contradictions;

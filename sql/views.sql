@@ -91,13 +91,85 @@ SELECT r.rank,
        (SELECT count(*) FROM raw_collective c WHERE c.decided) AS n_decided,
        (SELECT count(*) FROM raw_collective c WHERE NOT c.decided) AS n_undecided,
        (SELECT coalesce(sum(c.skew_ns), 0) FROM raw_collective c
-         WHERE c.decided AND c.last_rank = r.rank) AS wait_caused_ns
-FROM (SELECT DISTINCT rank FROM raw_process WHERE rank IS NOT NULL) r;
+         WHERE c.decided AND c.last_rank = r.rank) AS wait_caused_ns,
+       coalesce(b.path_ns, 0) AS path_ns, b.excess_ns, coalesce(b.held_ns, 0) AS held_ns
+FROM (SELECT DISTINCT rank FROM raw_process WHERE rank IS NOT NULL) r
+LEFT JOIN (SELECT rank, sum(path_ns) AS path_ns, sum(excess_ns) AS excess_ns, sum(held_ns) AS held_ns
+           FROM raw_blame WHERE kind <> 'carry' GROUP BY rank) b ON b.rank = r.rank;
+
+-- Where the program says which stage a rank is of; of a rank that says it anew, the last word.
+DROP VIEW IF EXISTS blame_step;
+CREATE VIEW blame_step AS
+WITH stage_of AS (
+  SELECT rank, coalesce(fields ->> 'stage', fields ->> 'pp') AS stage, max(record_id)
+  FROM raw_record WHERE category = 'meta.parallel' AND json_valid(fields) GROUP BY rank)
+SELECT b.step, b.rank, h.name AS host, s.stage, b.kind, nullif(b.name, '') AS name, g.name AS comm_id, b.n,
+       b.path_ns, b.excess_ns, b.held_ns, b.undecided_ns
+FROM raw_blame b JOIN raw_host h USING (host_id) LEFT JOIN raw_group g USING (group_id)
+LEFT JOIN stage_of s ON s.rank = b.rank;
+
+DROP VIEW IF EXISTS blame_by;
+CREATE VIEW blame_by AS
+WITH told AS (SELECT * FROM blame_step WHERE kind <> 'carry'),
+     total AS (SELECT sum(path_ns) AS ns FROM told),
+     named AS (
+       SELECT 'rank' AS "by", CAST(rank AS TEXT) AS who, step, path_ns, excess_ns, held_ns, undecided_ns FROM told
+       UNION ALL SELECT 'host', host, step, path_ns, excess_ns, held_ns, undecided_ns FROM told
+       UNION ALL SELECT 'stage', CAST(stage AS TEXT), step, path_ns, excess_ns, held_ns, undecided_ns
+                 FROM told WHERE stage IS NOT NULL
+       UNION ALL SELECT 'kind', kind, step, path_ns, excess_ns, held_ns, undecided_ns FROM told
+       UNION ALL SELECT 'work', name, step, path_ns, excess_ns, held_ns, undecided_ns
+                 FROM told WHERE kind IN ('host', 'work', 'kernel') AND name IS NOT NULL
+       UNION ALL SELECT 'link', coalesce(comm_id, name), step, path_ns, excess_ns, held_ns, undecided_ns
+                 FROM told WHERE kind = 'transfer')
+SELECT "by", who, count(DISTINCT step) AS n_steps, sum(path_ns) AS path_ns,
+       CASE WHEN t.ns > 0 THEN sum(path_ns) * 1.0 / t.ns END AS path_ratio, sum(excess_ns) AS excess_ns,
+       sum(held_ns) AS held_ns, sum(undecided_ns) AS undecided_ns
+FROM named, total t GROUP BY "by", who;
+
+DROP VIEW IF EXISTS step_path;
+CREATE VIEW step_path AS
+SELECT step, begin_ns, dur_ns, dur_err_ns, complete, segments IS NOT NULL AS kept FROM raw_path;
+
+DROP VIEW IF EXISTS critical_path;
+CREATE VIEW critical_path AS
+SELECT p.step, s.key AS n, s.value ->> 0 AS rank, h.name AS host, s.value ->> 2 AS kind,
+       nullif(s.value ->> 3, '') AS name, g.name AS comm_id, s.value ->> 5 AS seq, s.value ->> 6 AS from_rank,
+       p.begin_ns + (s.value ->> 7) AS begin_ns, p.begin_ns + (s.value ->> 7) + (s.value ->> 8) AS end_ns,
+       s.value ->> 8 AS dur_ns, s.value ->> 9 AS err_ns, s.value ->> 10 AS excess_ns,
+       s.value ->> 11 AS held_ns, s.value ->> 12 AS held_err_ns, s.value ->> 13 AS undecided,
+       s.value ->> 14 AS n_joined,
+       (SELECT b.bucket FROM raw_bucket b WHERE b.step = p.step AND b.rank = s.value ->> 0 AND b.ddp >= 0
+          AND b.group_id = s.value ->> 4 AND b.seq = s.value ->> 5) AS bucket
+FROM raw_path p, json_each(p.segments) s JOIN raw_host h ON h.host_id = s.value ->> 1
+LEFT JOIN raw_group g ON g.group_id = s.value ->> 4;
+
+DROP VIEW IF EXISTS slack;
+CREATE VIEW slack AS
+SELECT p.step, a.rank, min(a.wait_ns) AS slack_ns, max(c.skew_err_ns) AS slack_err_ns, count(*) AS n
+FROM critical_path p JOIN collective_rank a ON a.comm_id = p.comm_id AND a.seq = p.seq
+JOIN collective c ON c.comm_id = p.comm_id AND c.seq = p.seq
+WHERE p.kind = 'transfer' GROUP BY p.step, a.rank;
+
+DROP VIEW IF EXISTS edge;
+CREATE VIEW edge AS
+SELECT c.step, 'entry' AS kind, g.name AS comm_id, c.seq, a.value ->> 0 AS from_rank,
+       c.first_arrival_ns + (a.value ->> 1) AS from_ns, NULL AS to_rank, c.last_arrival_ns AS to_ns,
+       a.value ->> 3 AS err_ns
+FROM raw_collective c JOIN raw_group g USING (group_id), json_each(c.arrivals) a
+UNION ALL
+SELECT c.step, 'end', g.name, c.seq, NULL, c.last_arrival_ns, a.value ->> 0, c.first_arrival_ns + (a.value ->> 2),
+       a.value ->> 3
+FROM raw_collective c JOIN raw_group g USING (group_id), json_each(c.arrivals) a WHERE a.value ->> 2 IS NOT NULL
+UNION ALL
+SELECT step, 'hand_over', comm_id, seq, from_rank, begin_ns, rank, begin_ns, err_ns
+FROM critical_path WHERE from_rank IS NOT NULL;
 
 DROP VIEW IF EXISTS bucket_stage;
 CREATE VIEW bucket_stage AS
-SELECT rank, step, ddp, micro, bucket, bytes, seq, ready_ns, submitted_ns, started_ns, reduced_ns,
-       applied_ns, err_ns FROM raw_bucket;
+SELECT b.rank, b.step, nullif(b.ddp, -1) AS ddp, b.micro, b.bucket, g.name AS comm_id, b.bytes, b.seq, b.ready_ns,
+       b.submitted_ns, b.started_ns, b.reduced_ns, b.applied_ns, b.err_ns
+FROM raw_bucket b LEFT JOIN raw_group g USING (group_id);
 
 DROP VIEW IF EXISTS stage_step;
 CREATE VIEW stage_step AS

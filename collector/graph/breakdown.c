@@ -201,6 +201,7 @@ int steps_tell_buckets(struct steps *s, const struct step *st, int32_t rank,
 	for (uint32_t i = rs->buckets; i; i = st->buckets[i - 1].next) {
 		const struct step_bucket *b = &st->buckets[i - 1];
 		struct fact_bucket *f = FACTS_PUSH(s->facts, buckets);
+		const struct coll_last *last;
 
 		if (!f)
 			return -ENOMEM;
@@ -209,6 +210,7 @@ int steps_tell_buckets(struct steps *s, const struct step *st, int32_t rank,
 					   .micro = b->flags & 0xfff,
 					   .bucket = b->bucket,
 					   .rank = rank,
+					   .group = b->group,
 					   .bytes = b->bytes,
 					   .seq = b->seq,
 					   .ready_ns = FACT_NONE,
@@ -225,6 +227,13 @@ int steps_tell_buckets(struct steps *s, const struct step *st, int32_t rank,
 			f->reduced_ns = b->reduced_ns + offset_ns;
 		if (applied_ns != FACT_NONE)
 			f->applied_ns = applied_ns + offset_ns;
+		last = b->group ? match_last(s->match, b->group - 1, b->seq) : NULL;
+		if (last && last->all_here) {
+			at = roster_place(s->roster, &s->roster->procs[last->proc], last->host_ns);
+			/* The call begins just before the hook that says SUBMIT. */
+			f->started_ns = at.at.ns > f->submitted_ns ? at.at.ns : f->submitted_ns;
+			f->err_ns = at.err_ns > f->err_ns ? at.err_ns : f->err_ns;
+		}
 	}
 	return 0;
 }

@@ -92,9 +92,8 @@ static int find_bucket(struct step *st, struct rank_step *rs, uint32_t bucket, u
 	return 0;
 }
 
-/* Which group does this name mean in this process? 1 when it has no name. */
-static int find_group(struct steps *s, struct proc *p, uint32_t name, uint32_t *ret_group,
-		      uint32_t *ret_member)
+int steps_find_group(struct steps *s, struct proc *p, uint32_t name, uint32_t *ret_group,
+		     uint32_t *ret_member)
 {
 	struct name_use *u;
 
@@ -241,7 +240,7 @@ static int on_coll(struct steps *s, struct proc *p, struct ring *ring, const str
 
 	/* Point-to-point calls block the loop but have another pairing. */
 	if (call.op != OP_SEND && call.op != OP_RECV) {
-		r = find_group(s, p, ev->name, &call.group, &call.member);
+		r = steps_find_group(s, p, ev->name, &call.group, &call.member);
 		if (r < 0)
 			return r == -E2BIG ? 0 : r;
 		matched = r == 0;
@@ -324,7 +323,7 @@ static int on_bucket(struct steps *s, struct proc *p, const struct event *ev, ui
 		return 0;
 	}
 	b->seq = ev->b;
-	r = find_group(s, p, ev->name, &group, &member);
+	r = steps_find_group(s, p, ev->name, &group, &member);
 	if (r < 0 && r != -E2BIG)
 		return r;
 	if (r == 0) {

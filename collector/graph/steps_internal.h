@@ -39,6 +39,10 @@ int steps_open(struct steps *s, uint32_t step, uint32_t life, uint64_t chunk,
 int steps_open_both(struct steps *s, uint32_t step, const struct proc *p, uint64_t chunk,
 		    struct step **ret_st, struct rank_step **ret_rs);
 int steps_add_item(struct step *st, struct rank_step *rs, const struct step_item *item);
+/* events.c: which group does this name mean in this process, and which of its members
+ * is the process? 1 when it has no name; negative errno. */
+int steps_find_group(struct steps *s, struct proc *p, uint32_t name, uint32_t *ret_group,
+		     uint32_t *ret_member);
 
 /* breakdown.c */
 struct instant steps_place(struct steps *s, uint32_t proc, int64_t host_ns);

@@ -372,6 +372,13 @@ const struct coll_last *match_last(struct match *m, uint32_t group, uint64_t seq
 	return c->last_valid && c->last.rank >= 0 ? &c->last : NULL;
 }
 
+uint64_t match_bytes(const struct match *m, uint32_t group, uint64_t seq)
+{
+	const struct coll *c = group < m->n_groups ? coll_at(&m->groups[group], seq) : NULL;
+
+	return c ? c->bytes : 0;
+}
+
 uint64_t match_first_chunk(const struct match *m, uint32_t group, uint64_t seq)
 {
 	const struct coll *c = coll_at(&m->groups[group], seq);

@@ -31,6 +31,8 @@ struct coll_last {
 	int32_t rank;
 	uint32_t proc;	       /* index; its host's clock */
 	int64_t host_ns;
+	uint32_t next_proc;    /* who came before it, as far as can be told; UINT32_MAX = nobody */
+	int64_t next_host_ns;
 };
 
 struct coll {
@@ -124,6 +126,8 @@ uint64_t match_seq(const struct match *m, uint32_t group, uint32_t seq_low);
 
 /* Who was last in it, or NULL when nothing is known (any more). */
 const struct coll_last *match_last(struct match *m, uint32_t group, uint64_t seq);
+/* Of its input, as the first rank had it; 0 when it is not remembered. */
+uint64_t match_bytes(const struct match *m, uint32_t group, uint64_t seq);
 /* The chunk of its first event, UINT64_MAX when not remembered. */
 uint64_t match_first_chunk(const struct match *m, uint32_t group, uint64_t seq);
 

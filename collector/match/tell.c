@@ -29,7 +29,7 @@ static bool is_later(const struct match_point *a, const struct match_point *b)
 size_t match_place(struct match *m, const struct group *g, struct coll *c, size_t *ret_first,
 		   size_t *ret_last)
 {
-	size_t n = 0, first = 0, last = 0;
+	size_t n = 0, first = 0, last = 0, next = SIZE_MAX;
 
 	if (m->n_points < g->n_members) {
 		struct match_point *grown = realloc(m->points, g->n_members * sizeof *grown);
@@ -53,14 +53,18 @@ size_t match_place(struct match *m, const struct group *g, struct coll *c, size_
 						       a->enter_ns) };
 		if (is_later(&m->points[first], p))
 			first = n;
-		if (is_later(p, &m->points[last]))
+		if (n > 0 && is_later(p, &m->points[last])) {
+			next = last;
 			last = n;
+		} else if (n > 0 && (next == SIZE_MAX || is_later(p, &m->points[next]))) {
+			next = n;
+		}
 		n++;
 	}
 	*ret_first = first;
 	*ret_last = last;
 
-	c->last = (struct coll_last){ .rank = -1 };
+	c->last = (struct coll_last){ .rank = -1, .next_proc = UINT32_MAX };
 	c->last_valid = true;
 	if (n == 0)
 		return 0;
@@ -72,6 +76,10 @@ size_t match_place(struct match *m, const struct group *g, struct coll *c, size_
 	c->last.rank = g->ranks[m->points[last].member];
 	c->last.proc = m->points[last].is.proc;
 	c->last.host_ns = m->points[last].is.host_ns;
+	if (next != SIZE_MAX) {
+		c->last.next_proc = m->points[next].is.proc;
+		c->last.next_host_ns = m->points[next].is.host_ns;
+	}
 	return n;
 }
 

@@ -98,7 +98,7 @@ bool job_empty(const struct store_job *j)
 	       j->chunks.n + j->rings.n + j->batches.n + j->exchanges.n + j->logs.n +
 	       j->records.n + j->envs.n + j->gauges.n + j->snapshots.n + j->clock_steps.n +
 	       j->clock_paths.n + j->peer_exchanges.n + j->owed.n + f->steps.n +
-	       f->rank_steps.n + f->collectives.n + f->groups.n + f->buckets.n +
+	       f->rank_steps.n + f->collectives.n + f->groups.n + f->buckets.n + f->paths.n +
 	       f->verdicts.n + f->clocks.n + f->contradictions.n + f->pairs.n +
 	       f->comm_classes.n + f->stages.n == 0;
 }

@@ -1,5 +1,5 @@
 /* write.c - rows of a job into prepared statements. Writer thread. */
-#include "internal.h"
+#include "bind.h"
 
 #include "../../proto/event.h"
 
@@ -8,56 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A statement being bound from its first parameter on. */
-struct bind {
-	sqlite3_stmt *q;
-	int at;
-};
-
-static void bind_int(struct bind *b, int64_t v)
-{
-	sqlite3_bind_int64(b->q, ++b->at, v);
-}
-static void bind_u64(struct bind *b, uint64_t v)
-{
-	sqlite3_bind_int64(b->q, ++b->at, (int64_t)v);
-}
-static void bind_int_unless(struct bind *b, int64_t v, int64_t unknown)
-{
-	if (v == unknown)
-		sqlite3_bind_null(b->q, ++b->at);
-	else
-		sqlite3_bind_int64(b->q, ++b->at, v);
-}
-static void bind_ns(struct bind *b, int64_t ns)
-{
-	bind_int_unless(b, ns, FACT_NONE);
-}
-static void bind_real(struct bind *b, double v)
-{
-	sqlite3_bind_double(b->q, ++b->at, v); /* NaN becomes NULL */
-}
-/* Texts and blobs outlive the step: SQLite copies nothing. */
-static void bind_text(struct bind *b, const char *v)
-{
-	sqlite3_bind_text(b->q, ++b->at, v ? v : "", -1, SQLITE_STATIC);
-}
-static void bind_blob(struct bind *b, const void *v, size_t n)
-{
-	sqlite3_bind_blob(b->q, ++b->at, v, (int)n, SQLITE_STATIC);
-}
-
-static int run(struct store *s, const struct bind *b)
-{
-	int rc;
-
-	assert(b->at == sqlite3_bind_parameter_count(b->q));
-	rc = sqlite3_step(b->q);
-	rc = store_outcome_of(s->db, rc);
-	sqlite3_reset(b->q);
-	return rc;
-}
 
 const char *store_state_name(enum row_state v)
 {
@@ -522,7 +472,7 @@ static int write_bucket(struct store *s, const struct fact_bucket *v)
 
 	bind_int(&b, v->step);
 	bind_int(&b, v->rank);
-	bind_int(&b, v->ddp);
+	bind_int(&b, v->ddp == FACT_NO_DDP ? -1 : (int64_t)v->ddp);
 	bind_int(&b, v->micro);
 	bind_int(&b, v->bucket);
 	bind_u64(&b, v->bytes);
@@ -533,6 +483,7 @@ static int write_bucket(struct store *s, const struct fact_bucket *v)
 	bind_ns(&b, v->reduced_ns);
 	bind_ns(&b, v->applied_ns);
 	bind_int(&b, v->err_ns);
+	bind_int_unless(&b, (int64_t)v->group - 1, -1);
 	return run(s, &b);
 }
 
@@ -738,6 +689,9 @@ int store_write_rows(struct store *s, struct store_job *j)
 	EACH(f->steps, write_step)
 	EACH(f->rank_steps, write_rank_step)
 	EACH(f->buckets, write_bucket)
+	for (size_t i = 0; i < f->paths.n && r == 0; i++)
+		r = store_write_path(s, &f->paths.v[i], f);
+	EACH(f->blames, store_write_blame)
 #undef EACH
 	j->verdict_ids.n = 0; /* a second try starts over */
 	for (size_t i = 0; i < f->verdicts.n && r == 0; i++) {

@@ -43,6 +43,7 @@ def make_catalogue(path):
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), encoding='utf-8') as f:
             db.executescript(f.read())
+    db.execute('PRAGMA user_version = %d' % len(os.listdir(folder)))
     with open(os.path.join(ROOT, 'sql', 'views.sql'), encoding='utf-8') as f:
         db.executescript(f.read())
     db.execute('PRAGMA journal_mode = WAL')
