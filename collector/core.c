@@ -114,6 +114,7 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 		   cfg->n_open_collectives ? cfg->n_open_collectives : DEFAULT_OPEN_COLLECTIVES,
 		   late_ns);
 	steps_init(&c->steps, &c->roster, &c->match, facts, cfg->n_open_steps, late_ns);
+	c->steps.n_told_of = cfg->n_ranks;
 	c->steps.told = on_step_told;
 	c->steps.told_arg = c;
 	c->match.closed = on_closed;

@@ -21,6 +21,8 @@ struct core_config {
 	 * hundred short steps before the next thread's chunk comes). */
 	uint32_t n_open_steps;
 	uint32_t n_open_collectives; /* a group; 0 = 4096 */
+	/* Ranks that will be told of, whatever their numbers; 0 = the whole world. */
+	uint32_t n_ranks;
 	int64_t step_late_ns; /* close a step this long after its first end; 0 = 2 s */
 };
 

@@ -26,6 +26,7 @@ void facts_clear(struct facts *f)
 	f->clocks.n = 0;
 	f->contradictions.n = 0;
 	f->pairs.n = 0;
+	f->what_ifs.n = 0;
 	f->tiles.n = 0;
 	f->strings.n = 0;
 }
@@ -43,6 +44,7 @@ void facts_fini(struct facts *f)
 	free(f->clocks.v);
 	free(f->contradictions.v);
 	free(f->pairs.v);
+	free(f->what_ifs.v);
 	free(f->tiles.v);
 	free(f->strings.v);
 	facts_init(f);

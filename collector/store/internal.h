@@ -35,7 +35,9 @@
 	X(put_clock_path, 11)                                                                  \
 	X(put_clock, 9)                                                                        \
 	X(put_contradiction, 8)                                                                \
-	X(put_clock_pair, 8)
+	X(put_clock_pair, 8)                                                                   \
+	X(put_what_if, 10)                                                                     \
+	X(put_input, 5)
 
 struct store {
 	/* set by store_open(), then read-only */
