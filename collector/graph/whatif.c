@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define WORST_PERCENT 3
+#define MAX_VISITS 200000000 /* of operations, that workers are worth: a second or two */
 
 enum pick { PICK_NONE, PICK_PLACE, PICK_STAGE, PICK_REPLICA, PICK_KIND, PICK_WORST };
 
@@ -132,6 +133,17 @@ static int find_worst(struct what_if *w, const struct what_if_config *cfg, bool 
 	return 0;
 }
 
+/* Exact where it can be had: of all, or of those that are named. */
+static void ask_workers(struct what_if *w, struct replay *r, struct choice *c, const bool *is_worst)
+{
+	bool all = 2 * (uint64_t)c->cfg->n_places * replay_n_ops(r) <= MAX_VISITS;
+
+	c->pick = PICK_PLACE;
+	for (c->which = 0; c->which < c->cfg->n_places; c->which++)
+		if (all || is_worst[c->which])
+			ask(w, r, c, true, &w->places[c->which]);
+}
+
 static bool is_sane(const struct replay *r, const struct what_if_config *cfg)
 {
 	for (uint32_t i = 0; i < cfg->n_places; i++)
@@ -175,11 +187,7 @@ static int make(struct what_if *w, struct replay *r, struct choice *c)
 		c->pick = PICK_WORST;
 		ask(w, r, c, true, &w->of_worst);
 		w->of_last_stage = w->stages[cfg->n_stages - 1];
-		for (uint32_t k = 0; k < w->n_worst; k++) { /* these are named: exact */
-			c->pick = PICK_PLACE;
-			c->which = w->worst[k];
-			ask(w, r, c, true, &w->places[c->which]);
-		}
+		ask_workers(w, r, c, is_worst);
 	}
 	free(is_worst);
 	return e;

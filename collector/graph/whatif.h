@@ -16,10 +16,11 @@
  * share is what repair of x would give back: near 1 = it is the cause; it may
  * exceed 1 or be below 0, because an ideal is a mean and not the best.
  *
- * A worker's slow-down is that of its stage or of its data-parallel rank, whichever
- * is smaller: exact ones cost a replay each. The worst 3 % of workers (at least
- * one) are made ideal together: that share says whether single workers are to
- * blame; the last stage's says the same of the split into stages.
+ * The worst 3 % of workers (at least one) are made ideal together: that share says
+ * whether single workers are to blame; the last stage's says the same of the split
+ * into stages. Which are the worst, says the smaller one of the slow-downs by a
+ * worker's stage and by its data-parallel rank. That also stands for its own in a job
+ * so large that a replay for each worker takes too long.
  */
 #pragma once
 

@@ -221,29 +221,35 @@ static bool put_start(struct feed *f)
 
 /* ---- clocks ---- */
 
-/* Bounds of an offset are what a two-way exchange gives: there no sooner than hi says,
- * back no later than lo. They widen away from where they were found. */
-static bool put_clock(struct feed *f, uint32_t i, int64_t now_ns)
+/* Bounds of an offset are what a two-way exchange gives. Its middle is where calls end
+ * together, so the nearer bound is given away. They widen away from where they were
+ * found. */
+static bool put_clock(struct feed *f, uint32_t i, int64_t now_ns, int64_t half_ns)
 {
 	const struct trace_rank *r = &f->t->ranks[i];
-	int64_t there_ns = now_ns - r->hi_ns, slack_ns;
+	int64_t there_ns = now_ns - r->best_ns - half_ns, slack_ns;
 
 	slack_ns = (int64_t)((double)llabs(there_ns - r->at_ns) * f->t->rate_bound) + 1;
 	return check(f, core_exchange(f->core, f->hosts[i], (host_time){ there_ns - slack_ns },
 				      (fleet_time){ now_ns }, (fleet_time){ now_ns },
-				      (host_time){ now_ns - r->lo_ns + slack_ns }));
+				      (host_time){ now_ns - r->best_ns + half_ns + slack_ns }));
 }
 
 static bool put_clocks(struct feed *f, int64_t now_ns)
 {
 	for (uint32_t i = 0; i < f->t->n_ranks; i++) {
+		const struct trace_rank *r = &f->t->ranks[i];
 		uint32_t first = 0;
 
 		while (f->hosts[first] != f->hosts[i])
 			first++;
-		if (first == i && f->t->ranks[i].placed && f->t->ranks[i].clock != f->t->reference &&
-		    !put_clock(f, i, now_ns))
-			return false;
+		if (first == i && r->placed && r->clock != f->t->reference) {
+			int64_t half_ns = r->hi_ns - r->best_ns > r->best_ns - r->lo_ns ? r->hi_ns - r->best_ns
+											: r->best_ns - r->lo_ns;
+
+			if (!put_clock(f, i, now_ns, half_ns))
+				return false;
+		}
 	}
 	return true;
 }

@@ -18,6 +18,17 @@ struct list {
 	size_t n;
 };
 
+/* A call of another step is another call, however regular the steps are: ranks number
+ * them alike. */
+static uint64_t kind_of(const struct event *ev)
+{
+	uint64_t k = (uint64_t)event_step(ev->a) << 16 | ev->flags;
+
+	k = (k ^ k >> 31) * UINT64_C(0x9e3779b97f4a7c15);
+	k ^= ev->b;
+	return (k ^ k >> 29) | 1; /* 0 would be unknown */
+}
+
 /* Of one group, in the order of the entries. */
 static bool list_calls(struct trace *t, struct trace_rank *r, const char *group, struct list *ret)
 {
@@ -41,7 +52,7 @@ static bool list_calls(struct trace *t, struct trace_rank *r, const char *group,
 			break;
 		ret->v[ret->n++] = (struct foreign_call){
 			.enter_ns = (int64_t)b->tick, .exit_ns = (int64_t)e->tick,
-			.kind = (uint64_t)b->flags << 48 ^ (b->b & INT64_MAX),
+			.kind = kind_of(b),
 			.proves = b->flags >> 8 == OP_ALL_REDUCE || b->flags >> 8 == OP_ALL_GATHER ||
 				  b->flags >> 8 == OP_REDUCE_SCATTER || b->flags >> 8 == OP_BARRIER,
 		};
@@ -115,6 +126,7 @@ static void place(struct trace_rank *r, const struct foreign_clock *c)
 	r->at_ns = c->at_ns;
 	r->lo_ns = c->lo_ns;
 	r->hi_ns = c->hi_ns;
+	r->best_ns = c->offset_ns;
 }
 
 static bool align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs, const char *group)

@@ -27,6 +27,7 @@ struct trace_rank {
 	 * from lo to hi at at_ns. */
 	bool placed;
 	int64_t at_ns, lo_ns, hi_ns;
+	int64_t best_ns; /* of the offset: what is likeliest */
 	struct event *events[TRACE_RINGS]; /* .tick: ns on its host's clock */
 	size_t n_events[TRACE_RINGS], n_events_alloc[TRACE_RINGS];
 	char **names; /* id - 1, owned */
