@@ -1,4 +1,5 @@
 #include "core.h"
+#include "graph/arrivals.h"
 #include "graph/steps.h"
 #include "heat.h"
 #include "match/evidence.h"
@@ -27,6 +28,7 @@ struct core {
 	struct clock_offset *offset;
 	struct evidence *evidence; /* NULL while all hosts share one clock */
 	struct rules rules;
+	struct arrivals *arrivals;
 	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
 	bool expects;
 	uint32_t expect_first, expect_last;
@@ -66,7 +68,9 @@ static int on_step_told(void *arg, const struct fact_step *step, const struct fa
 	 * rows, not a judgement over hundreds of steps. */
 	if (again)
 		return 0;
-	r = rules_step(&c->rules, step, v, n, c->facts);
+	r = arrivals_step(c->arrivals, step, v, n);
+	if (r == 0)
+		r = rules_step(&c->rules, step, v, n, c->facts);
 	return r < 0 ? r : slow_fixed_rank_step(c->slow, step->step, c->steps.world_size, v, n, c->facts);
 }
 
@@ -76,6 +80,8 @@ static int on_closed(void *arg, const struct match *m, uint32_t group, const str
 	struct core *c = arg;
 	int r = c->evidence ? evidence_closed(c->evidence, m, group, call) : 0;
 
+	if (r == 0)
+		r = arrivals_call(c->arrivals, m, group, call);
 	return r < 0 ? r : rules_call(&c->rules, m, group, call);
 }
 
@@ -98,11 +104,12 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 
 	if (!c)
 		return -ENOMEM;
-	if (heat_new(&c->heat) < 0 || clock_offset_new(&c->offset) < 0 ||
+	if (heat_new(&c->heat) < 0 || clock_offset_new(&c->offset) < 0 || arrivals_new(&c->arrivals) < 0 ||
 	    slow_fixed_rank_new(&c->slow, &(struct slow_config){ .host_of = host_of_rank,
 								 .arg = c }) < 0) {
 		heat_free(c->heat);
 		clock_offset_free(c->offset);
+		arrivals_free(c->arrivals);
 		free(c);
 		return -ENOMEM;
 	}
@@ -136,6 +143,7 @@ void core_free(struct core *c)
 	heat_free(c->heat);
 	slow_fixed_rank_free(c->slow);
 	clock_offset_free(c->offset);
+	arrivals_free(c->arrivals);
 	free(c->restored.v);
 	free(c);
 }
@@ -466,6 +474,17 @@ static int32_t restart_count_of(const struct core *c, const struct proc *p)
 static int hold(struct core *c, struct proc *p, uint32_t ring, uint64_t chunk,
 		const struct event *ev, size_t n);
 
+/* What replays of arrivals have to know of calls before they are final. */
+static int note_call(struct core *c, const struct proc *p, const struct event *ev)
+{
+	if (event_is_message(ev))
+		arrivals_message(c->arrivals);
+	else if (ev->kind == EVENT_COLL_BEGIN && (ev->b & EVENT_COLL_SYNC_BIT) && ev->name < p->n_names &&
+		 p->names[ev->name].group)
+		return arrivals_blocks(c->arrivals, p->names[ev->name].group - 1);
+	return 0;
+}
+
 static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk,
 		const struct event *ev, size_t n)
 {
@@ -496,6 +515,8 @@ static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk
 		if (r == STEPS_HOLD)
 			return hold(c, p, ring_id, chunk, ev + i, n - i);
 		ring->last_ns = (int64_t)ev[i].tick;
+		if (note_call(c, p, &ev[i]) < 0)
+			return -ENOMEM;
 		r = r == STEPS_HOLD_NEXT ? r
 					 : rules_event(&c->rules, p, &ev[i],
 						       (uint32_t)restart_count_of(c, p));
@@ -718,6 +739,8 @@ int core_tick(struct core *c, fleet_time now)
 	if (r == 0)
 		r = tell_evidence(c, now.ns);
 	if (r == 0)
+		r = arrivals_tick(c->arrivals, now.ns, c->steps.late_ns, c->facts);
+	if (r == 0)
 		r = rules_look(&c->rules, now.ns, c->steps.world_size, false, c->facts);
 	return r < 0 ? r : let_in_waiting(c, false);
 }
@@ -734,6 +757,8 @@ int core_finish(struct core *c, fleet_time now)
 		r = match_finish(&c->match);
 	if (r == 0)
 		r = tell_evidence(c, now.ns);
+	if (r == 0)
+		r = arrivals_finish(c->arrivals, c->facts);
 	if (r == 0)
 		r = flush_restored(c); /* the run had already ended */
 	if (r == 0)
