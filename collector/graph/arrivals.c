@@ -144,6 +144,7 @@ int arrivals_call(struct arrivals *a, const struct match *m, uint32_t group, con
 	if (!facts_reserve((void **)&s->calls, &s->n_calls, &s->n_calls_alloc, sizeof *s->calls))
 		return -ENOMEM;
 	call = &s->calls[s->n_calls - 1];
+	roster_compare(m->roster);
 	*call = (struct call){ .group = group, .transfer_ns = INT64_MAX, .last_ns = INT64_MIN };
 	for (uint32_t i = 0; i < g->n_members && i < c->n_alloc; i++) {
 		const struct arrival *v = &c->arrivals[i];
@@ -276,6 +277,9 @@ static void add_rank(struct job *j, const struct span *me, struct visit *v, size
 
 	if (!exits || !order)
 		j->e = -ENOMEM;
+	/* A step that began before its clock was placed is nowhere. */
+	else if (n > 0 && v[0].enter_ns < me->begin_ns - me->dur_ns / 100)
+		j->e = -ERANGE;
 	for (size_t i = 0; i <= n && j->e == 0; i++) {
 		int64_t until_ns = i < n ? v[i].enter_ns : me->begin_ns + me->dur_ns;
 		struct segment *s = &j->v[j->n++];

@@ -38,8 +38,6 @@ static bool read_list(struct trace *t, struct trace_input *in, struct json_scan 
 	char why[200];
 
 	in->format = "StragglerAnalysis timeline";
-	if (t->n_ranks > 0)
-		return refuse(in, "has a whole job, and so did a file before it: import each on its own");
 	in->fine = timeline_read(t, s, &in->n_events, why, sizeof why);
 	return in->fine || t->no_memory || refuse(in, why);
 }

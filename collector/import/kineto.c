@@ -283,6 +283,8 @@ static bool place(struct kineto *k, struct trace_input *in)
 	struct trace_rank *r;
 	char host[64];
 
+	if (t->clock_method)
+		return kineto_fail(k, "is of one rank, and a file before it has a whole job: import each on its own");
 	if (k->rank < 0) {
 		k->rank = rank_of_path(in->path);
 		if (k->rank >= 0)

@@ -376,6 +376,8 @@ bool timeline_read(struct trace *t, struct json_scan *s, uint64_t *ret_n_events,
 	l.thread_ids = json_object();
 	t->no_memory |= !l.thread_ids;
 	fine = l.thread_ids && read_events(&l, s) && find_workers(&l);
+	if (fine && t->n_ranks > 0)
+		fine = timeline_fail(&l, "has a whole job, and a file before it is of one, too: import each on its own");
 	if (fine)
 		number_ranks(&l);
 	fine = fine && number_steps(&l);
