@@ -675,6 +675,12 @@ int core_events(struct core *c, uint32_t process, uint32_t ring, uint64_t chunk,
 	return admit(c, p, ring, chunk, ev, n);
 }
 
+void core_replayed(struct core *c, const struct fact_what_if *v, size_t n, uint32_t first_step,
+		   uint32_t last_step)
+{
+	replayed_note(&c->rules.replayed, v, n, first_step, last_step);
+}
+
 int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n)
 {
 	struct proc *p = roster_find_proc(&c->roster, process);

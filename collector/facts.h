@@ -154,7 +154,7 @@ struct fact_what_if {
 	int64_t step_ns;    /* mean of a step as it was */
 	int64_t without_ns; /* … with it being ideal; FACT_NONE unknown */
 	int64_t err_ns;	    /* of the difference of both */
-	uint32_t n_steps;
+	uint32_t n_steps, n_clear; /* clear: in which its share is above a half */
 	const char *method; /* static */
 };
 

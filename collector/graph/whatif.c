@@ -91,7 +91,22 @@ static int make_ideals(const struct replay *r, const struct what_if_config *cfg,
 
 /* ---- parts ---- */
 
-static void ask(struct what_if *w, struct replay *r, struct choice *c, bool with_share,
+/* The times of each step: measured, ideal, and with a part ideal. */
+struct steps {
+	int64_t *measured, *ideal, *without;
+};
+
+static uint32_t count_clear(const struct steps *s, uint32_t n_steps)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < n_steps; i++)
+		n += s->measured[i] - s->without[i] > (s->measured[i] - s->ideal[i]) / 2 &&
+		     s->measured[i] > s->ideal[i];
+	return n;
+}
+
+static void ask(struct what_if *w, struct replay *r, struct choice *c, const struct steps *s,
 		struct what_if_part *ret)
 {
 	int64_t gap_ns = w->measured_ns - w->ideal_ns;
@@ -99,18 +114,20 @@ static void ask(struct what_if *w, struct replay *r, struct choice *c, bool with
 	c->ideal = false;
 	ret->slowdown = (double)replay_run(r, choose, c, NULL) / (double)w->ideal_ns;
 	ret->share = (double)NAN;
-	if (!with_share || gap_ns <= 0)
+	ret->n_clear = 0;
+	if (gap_ns <= 0)
 		return;
 	c->ideal = true;
-	ret->share = (double)(w->measured_ns - replay_run(r, choose, c, NULL)) / (double)gap_ns;
+	ret->share = (double)(w->measured_ns - replay_run(r, choose, c, s->without)) / (double)gap_ns;
+	ret->n_clear = count_clear(s, replay_n_steps(r));
 }
 
-static void ask_each(struct what_if *w, struct replay *r, struct choice *c, enum pick pick, uint32_t n,
-		     struct what_if_part *ret)
+static void ask_each(struct what_if *w, struct replay *r, struct choice *c, const struct steps *s,
+		     enum pick pick, uint32_t n, struct what_if_part *ret)
 {
 	c->pick = pick;
 	for (c->which = 0; c->which < n; c->which++)
-		ask(w, r, c, true, &ret[c->which]);
+		ask(w, r, c, s, &ret[c->which]);
 }
 
 /* The worst of the workers first; of equals the one with the smaller number. */
@@ -134,14 +151,15 @@ static int find_worst(struct what_if *w, const struct what_if_config *cfg, bool 
 }
 
 /* Exact where it can be had: of all, or of those that are named. */
-static void ask_workers(struct what_if *w, struct replay *r, struct choice *c, const bool *is_worst)
+static void ask_workers(struct what_if *w, struct replay *r, struct choice *c, const struct steps *s,
+			const bool *is_worst)
 {
 	bool all = 2 * (uint64_t)c->cfg->n_places * replay_n_ops(r) <= MAX_VISITS;
 
 	c->pick = PICK_PLACE;
 	for (c->which = 0; c->which < c->cfg->n_places; c->which++)
 		if (all || is_worst[c->which])
-			ask(w, r, c, true, &w->places[c->which]);
+			ask(w, r, c, s, &w->places[c->which]);
 }
 
 static bool is_sane(const struct replay *r, const struct what_if_config *cfg)
@@ -156,40 +174,52 @@ static bool is_sane(const struct replay *r, const struct what_if_config *cfg)
 	return true;
 }
 
-static int make(struct what_if *w, struct replay *r, struct choice *c)
+static int ask_all(struct what_if *w, struct replay *r, struct choice *c, const struct steps *s,
+		   bool *is_worst)
 {
 	const struct what_if_config *cfg = c->cfg;
-	bool *is_worst = calloc((size_t)cfg->n_places + 1, sizeof *is_worst);
 	int e;
 
-	if (!is_worst)
-		return -ENOMEM;
 	c->is_worst = is_worst;
-	c->ideal = true;
-	w->measured_ns = replay_run(r, choose, c, NULL);
+	c->ideal = true; /* nothing is picked: all as measured */
+	w->measured_ns = replay_run(r, choose, c, s->measured);
 	c->ideal = false;
-	w->ideal_ns = replay_run(r, choose, c, NULL);
-	if (w->ideal_ns <= 0) {
-		free(is_worst);
+	w->ideal_ns = replay_run(r, choose, c, s->ideal);
+	if (w->ideal_ns <= 0)
 		return -EINVAL;
-	}
 	w->slowdown = (double)w->measured_ns / (double)w->ideal_ns;
-	ask_each(w, r, c, PICK_STAGE, cfg->n_stages, w->stages);
-	ask_each(w, r, c, PICK_REPLICA, cfg->n_replicas, w->replicas);
-	ask_each(w, r, c, PICK_KIND, cfg->n_kinds, w->kinds);
+	ask_each(w, r, c, s, PICK_STAGE, cfg->n_stages, w->stages);
+	ask_each(w, r, c, s, PICK_REPLICA, cfg->n_replicas, w->replicas);
+	ask_each(w, r, c, s, PICK_KIND, cfg->n_kinds, w->kinds);
 	for (uint32_t i = 0; i < cfg->n_places; i++) {
 		w->places[i].slowdown = fmin(w->stages[cfg->places[i].stage].slowdown,
 					     w->replicas[cfg->places[i].replica].slowdown);
 		w->places[i].share = (double)NAN;
 	}
 	e = find_worst(w, cfg, is_worst);
-	if (e == 0) {
-		c->pick = PICK_WORST;
-		ask(w, r, c, true, &w->of_worst);
-		w->of_last_stage = w->stages[cfg->n_stages - 1];
-		ask_workers(w, r, c, is_worst);
-	}
+	if (e < 0)
+		return e;
+	c->pick = PICK_WORST;
+	ask(w, r, c, s, &w->of_worst);
+	w->of_last_stage = w->stages[cfg->n_stages - 1];
+	ask_workers(w, r, c, s, is_worst);
+	return 0;
+}
+
+static int make(struct what_if *w, struct replay *r, struct choice *c)
+{
+	size_t n = (size_t)replay_n_steps(r) + 1;
+	bool *is_worst = calloc((size_t)c->cfg->n_places + 1, sizeof *is_worst);
+	struct steps s = { calloc(n, sizeof *s.measured), calloc(n, sizeof *s.ideal),
+			   calloc(n, sizeof *s.without) };
+	int e = -ENOMEM;
+
+	if (is_worst && s.measured && s.ideal && s.without)
+		e = ask_all(w, r, c, &s, is_worst);
 	free(is_worst);
+	free(s.measured);
+	free(s.ideal);
+	free(s.without);
 	return e;
 }
 

@@ -41,6 +41,7 @@ struct what_if_config {
 struct what_if_part {
 	double slowdown; /* it alone as measured, the rest ideal */
 	double share;	 /* of the gap, that it being ideal closes; NaN = not asked, or no gap */
+	uint32_t n_clear; /* steps in which it closes more than half of the step's own gap */
 };
 
 struct what_if {

@@ -39,6 +39,8 @@ static bool read_list(struct trace *t, struct trace_input *in, struct json_scan 
 
 	in->format = "StragglerAnalysis timeline";
 	in->fine = timeline_read(t, s, &in->n_events, why, sizeof why);
+	if (in->fine && why[0])
+		snprintf(in->outcome, sizeof in->outcome, "%s", why);
 	return in->fine || t->no_memory || refuse(in, why);
 }
 

@@ -215,7 +215,7 @@ static bool find_workers(struct timeline *l)
 				  FACT_MAX_RANKS))
 				return false;
 			l->workers[l->n_workers++] =
-				(struct worker){ .dp = t->dp, .pp = t->pp, .tp = t->tp, .rank = -1 };
+				(struct worker){ .dp = t->dp, .pp = t->pp, .tp = t->tp, .job_rank = -1 };
 		}
 		t->worker = k;
 		l->n_dp = t->dp >= l->n_dp ? t->dp + 1 : l->n_dp;
@@ -237,7 +237,8 @@ static bool find_workers(struct timeline *l)
 }
 
 /* The writer numbers threads by rank; where that does not hold, workers are numbered as
- * they are usually laid out. */
+ * they are usually laid out. Of a worker's tensor ranks only one is in the file, so the
+ * ranks of the catalogue are the workers, in the order of their ranks in the job. */
 static void number_ranks(struct timeline *l)
 {
 	bool by_thread = true;
@@ -253,17 +254,20 @@ static void number_ranks(struct timeline *l)
 		w = &l->workers[t->worker];
 		by_thread = *end == '\0' && end != t->tid && tid >= 0 &&
 			    tid / N_THREADS_OF_RANK < FACT_MAX_RANKS &&
-			    (w->rank < 0 || w->rank == tid / N_THREADS_OF_RANK);
-		w->rank = by_thread ? (int32_t)(tid / N_THREADS_OF_RANK) : -1;
+			    (w->job_rank < 0 || w->job_rank == tid / N_THREADS_OF_RANK);
+		w->job_rank = (int32_t)(tid / N_THREADS_OF_RANK);
 	}
 	for (uint32_t i = 0; i < l->n_workers && by_thread; i++)
 		for (uint32_t k = 0; k < i && by_thread; k++)
-			by_thread = l->workers[i].rank != l->workers[k].rank;
+			by_thread = l->workers[i].job_rank != l->workers[k].job_rank;
 	for (uint32_t i = 0; i < l->n_workers && !by_thread; i++) {
 		struct worker *w = &l->workers[i];
 
-		w->rank = (int32_t)((w->pp * l->n_dp + w->dp) * l->n_tp + w->tp);
+		w->job_rank = (int32_t)((w->pp * l->n_dp + w->dp) * l->n_tp + w->tp);
 	}
+	for (uint32_t i = 0; i < l->n_workers; i++)
+		for (uint32_t k = 0; k < l->n_workers; k++)
+			l->workers[i].rank += l->workers[k].job_rank < l->workers[i].job_rank;
 }
 
 /* ---- order ---- */
@@ -385,6 +389,11 @@ bool timeline_read(struct trace *t, struct json_scan *s, uint64_t *ret_n_events,
 		close_gaps(&l);
 	fine = fine && timeline_join(&l) && timeline_what_if(&l) && timeline_tell(&l);
 	*ret_n_events = l.n_ops;
+	for (uint32_t i = 0; fine && i < l.n_workers && !why[0]; i++)
+		if (l.workers[i].rank != l.workers[i].job_rank)
+			snprintf(why, n_why, "ok; its ranks are the %u workers that it shows, in the order of "
+					     "their ranks in the job (record meta.parallel: rank_in_job)",
+				 l.n_workers);
 	free_all(&l);
 	return fine;
 }

@@ -6,7 +6,9 @@
  * in the events but in the gaps before them; a collective's spans begin together.
  *
  * All operations of a step and what they come after are known, so the job can be
- * replayed: the what-if facts come from here.
+ * replayed: the what-if facts come from here. A worker's tensor ranks are one time line
+ * in the file: the ranks of the catalogue are the workers; why tells on success, too,
+ * where their numbers are not the job's.
  */
 #pragma once
 

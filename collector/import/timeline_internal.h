@@ -21,7 +21,6 @@ struct op {
 	uint32_t nth;	/* of its kind on its worker in this step */
 	uint32_t join;	/* REPLAY_ALONE = nobody */
 	uint32_t index; /* in the replay */
-	bool blocks;	/* the worker computed nothing meanwhile */
 };
 
 struct thread {
@@ -41,7 +40,8 @@ struct kind {
 
 struct worker {
 	uint32_t dp, pp, tp;
-	int32_t rank;
+	int32_t rank;	   /* among those in the file, from 0 without gaps */
+	int32_t job_rank; /* in the job, of the worker's first tensor rank */
 };
 
 struct timeline {

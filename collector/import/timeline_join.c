@@ -93,30 +93,17 @@ static void count_kinds(struct timeline *l)
 /* Of one worker in one step: [from, to). */
 static void look_before(struct timeline *l, uint32_t from, uint32_t to)
 {
-	int64_t end_ns = l->ops[from].begin_ns, computed_ns = INT64_MIN, next_ns = INT64_MAX;
+	int64_t end_ns = l->ops[from].begin_ns;
 
-	for (uint32_t i = from; i < to;) {
+	for (uint32_t i = from, k; i < to; i = k) {
 		int64_t begin_ns = l->ops[i].begin_ns, latest_ns = end_ns;
-		uint32_t k = i;
 
-		for (; k < to && l->ops[k].begin_ns == begin_ns; k++) {
-			struct op *op = &l->ops[k];
-
-			op->ready_ns = end_ns < begin_ns ? end_ns : begin_ns;
-			op->blocks = computed_ns <= begin_ns + (op->end_ns - begin_ns) / 10;
-			latest_ns = op->end_ns > latest_ns ? op->end_ns : latest_ns;
-			if (l->kinds[op->kind].lane == LANE_COMPUTE && op->end_ns > computed_ns)
-				computed_ns = op->end_ns;
+		/* What begins together is waited for together. */
+		for (k = i; k < to && l->ops[k].begin_ns == begin_ns; k++) {
+			l->ops[k].ready_ns = end_ns < begin_ns ? end_ns : begin_ns;
+			latest_ns = l->ops[k].end_ns > latest_ns ? l->ops[k].end_ns : latest_ns;
 		}
 		end_ns = latest_ns;
-		i = k;
-	}
-	for (uint32_t i = to; i-- > from;) {
-		struct op *op = &l->ops[i];
-
-		op->blocks &= next_ns >= op->end_ns - (op->end_ns - op->begin_ns) / 10;
-		if (l->kinds[op->kind].lane == LANE_COMPUTE && op->end_ns > op->begin_ns)
-			next_ns = op->begin_ns;
 	}
 }
 

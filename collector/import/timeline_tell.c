@@ -1,8 +1,9 @@
 /* timeline_tell.c - a timeline as the events that probes would have given.
  *
- * One rank a worker. A rank is in a call from when it had nothing else to do: the gap
- * before a collective is its wait. Computation is told both as the loop's phase and
- * as the device's work, since the file knows one time for both.
+ * One rank a worker. What the file times are its device's operations: each is told as
+ * a launch and what ran. A rank is in a call from when it had nothing else to do: the
+ * gap before a collective is its wait. Computation is the loop's phase, too, since the
+ * file knows one time for both.
  */
 #include "timeline_internal.h"
 
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STREAM 1
+enum { STREAM_COMPUTE = 1, STREAM_MESSAGES, STREAM_COLLS };
 #define MICRO_NONE 0
 
 struct teller {
@@ -55,10 +56,10 @@ static void tell_compute(struct teller *w, const struct op *op)
 		return;
 	}
 	say(w, op, TRACE_HOST, op->begin_ns, EVENT_PHASE_BEGIN, phase, 0, micro, 0);
-	say(w, op, TRACE_HOST, op->begin_ns, EVENT_LAUNCH, STREAM, name, launch, 0);
+	say(w, op, TRACE_HOST, op->begin_ns, EVENT_LAUNCH, STREAM_COMPUTE, name, launch, 0);
 	say(w, op, TRACE_HOST, op->end_ns, EVENT_PHASE_END, phase, 0, micro, 0);
-	say(w, op, TRACE_DEVICE, op->begin_ns, EVENT_KERNEL_BEGIN, STREAM, name, launch, 0);
-	say(w, op, TRACE_DEVICE, op->end_ns, EVENT_KERNEL_END, STREAM, name, launch, 0);
+	say(w, op, TRACE_DEVICE, op->begin_ns, EVENT_KERNEL_BEGIN, STREAM_COMPUTE, name, launch, 0);
+	say(w, op, TRACE_DEVICE, op->end_ns, EVENT_KERNEL_END, STREAM_COMPUTE, name, launch, 0);
 }
 
 static const struct worker *worker_at(const struct timeline *l, uint32_t dp, uint32_t pp, uint32_t tp)
@@ -75,11 +76,16 @@ static void tell_call(struct teller *w, const struct op *op, const char *group, 
 	uint32_t name = name_of(w, op, group);
 	uint16_t flags = event_coll_flags(what, DTYPE_UNKNOWN);
 
+	unsigned stream = what == OP_SEND || what == OP_RECV ? STREAM_MESSAGES : STREAM_COLLS;
+	uint32_t launch = ++w->launches[op->worker];
+
 	if (op->end_ns <= op->ready_ns)
 		return;
-	say(w, op, TRACE_HOST, op->ready_ns, EVENT_COLL_BEGIN, flags, name, number,
-	    op->blocks ? EVENT_COLL_SYNC_BIT : 0);
-	say(w, op, TRACE_HOST, op->end_ns, EVENT_COLL_END, flags, name, number, 0);
+	say(w, op, TRACE_HOST, op->ready_ns, EVENT_LAUNCH, stream, 0, launch, 0);
+	say(w, op, TRACE_HOST, op->ready_ns, EVENT_COLL_SUBMIT, flags, name, number,
+	    event_submit_b(-1, launch));
+	say(w, op, TRACE_DEVICE, op->ready_ns, EVENT_COLL_BEGIN, flags, name, number, 0);
+	say(w, op, TRACE_DEVICE, op->end_ns, EVENT_COLL_END, flags, name, number, 0);
 }
 
 static void tell_message(struct teller *w, const struct op *op)
@@ -181,22 +187,20 @@ static void tell_step(struct teller *w, uint32_t from, uint32_t to)
 static bool make_ranks(struct timeline *l)
 {
 	struct trace *t = l->trace;
-	int32_t last = -1;
 	char text[256];
 
 	for (uint32_t i = 0; i < l->n_workers; i++) {
 		const struct worker *k = &l->workers[i];
 		struct trace_rank *r = trace_add_rank(t, k->rank, "timeline");
 
-		snprintf(text, sizeof text, "{\"dp\":%u,\"pp\":%u,\"tp\":%u,\"stage\":%u}", k->dp, k->pp, k->tp,
-			 k->pp);
+		snprintf(text, sizeof text,
+			 "{\"dp\":%u,\"pp\":%u,\"tp\":%u,\"stage\":%u,\"rank_in_job\":%d}", k->dp, k->pp, k->tp,
+			 k->pp, k->job_rank);
 		if (!r || !trace_note(t, r, 0, "meta.parallel", text))
 			return false;
-		last = k->rank > last ? k->rank : last;
 	}
-	snprintf(t->layout, sizeof t->layout, "{\"dp\":%u,\"pp\":%u,\"workers\":%u,\"last_rank\":%d}", l->n_dp,
-		 l->n_pp, l->n_workers, last);
-	/* One rank of each worker is in the file; nobody else is missing. */
+	snprintf(t->layout, sizeof t->layout, "{\"dp\":%u,\"pp\":%u,\"workers\":%u}", l->n_dp, l->n_pp,
+		 l->n_workers);
 	t->world_size = (int32_t)l->n_workers;
 	t->clock_method = "one clock: the file's own time line";
 	return true;

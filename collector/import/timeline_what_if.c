@@ -165,7 +165,8 @@ static bool put(struct timeline *l, const char *scope, const char *name, int64_t
 	*f = (struct fact_what_if){ .scope = scope, .name = name, .number = number,
 				    .slowdown = p->slowdown, .share = p->share,
 				    .step_ns = w->measured_ns / n, .without_ns = FACT_NONE,
-				    .n_steps = l->n_steps, .method = method };
+				    .n_steps = l->n_steps, .n_clear = p->n_clear,
+				    .method = method };
 	if (!isnan(p->share))
 		f->without_ns = (w->measured_ns -
 				 llround(p->share * (double)(w->measured_ns - w->ideal_ns))) / n;
@@ -203,9 +204,13 @@ static bool put_workers(struct timeline *l, const struct what_if *w)
 
 static bool put_all(struct timeline *l, const struct what_if *w)
 {
-	struct what_if_part job = { w->slowdown, w->measured_ns > w->ideal_ns ? 1 : (double)NAN };
+	struct what_if_part job = { w->slowdown, w->measured_ns > w->ideal_ns ? 1 : (double)NAN, 0 };
 	char name[16];
-	bool fine = put(l, "job", "job", -1, w, &job) && put_numbered(l, "stage", l->n_pp, w, w->stages) &&
+	bool fine;
+
+	l->trace->first_step = (uint32_t)l->steps[0];
+	l->trace->last_step = (uint32_t)l->steps[l->n_steps - 1];
+	fine = put(l, "job", "job", -1, w, &job) && put_numbered(l, "stage", l->n_pp, w, w->stages) &&
 		    put_numbered(l, "replica", l->n_dp, w, w->replicas) && put_workers(l, w);
 
 	for (uint32_t i = 0; i < l->n_kinds && fine; i++)

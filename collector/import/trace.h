@@ -58,7 +58,7 @@ struct trace {
 	struct trace_group *groups;
 	uint32_t n_groups, n_groups_alloc;
 	struct fact_what_if *what_ifs;
-	uint32_t n_what_ifs;
+	uint32_t n_what_ifs, first_step, last_step; /* steps: that were replayed */
 	int32_t world_size; /* 0 = unknown */
 	char layout[256];   /* JSON, "" = unknown */
 	uint32_t reference; /* the clock that is the job's */

@@ -66,6 +66,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
 		dataplane_look, missing_look,  data_dependent_look, mismatch_look,
 		p2p_order_look, absent_look,
+		replayed_look, /* after all that are nearer to a reason */
 	};
 
 	if (r->looked_ns == INT64_MIN)

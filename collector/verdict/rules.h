@@ -9,6 +9,7 @@
 
 #include "gauges.h"
 #include "ledger.h"
+#include "replayed.h"
 #include "side.h"
 
 #define RULES_MAX_RANKS 64 /* named in one verdict */
@@ -46,6 +47,7 @@ struct rules_slow { /* what was told to make the job slow */
 struct rules {
 	struct ledger ledger;
 	struct side side;
+	struct replayed replayed;
 	struct gauges gauges;
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;
@@ -100,3 +102,4 @@ int resolution_look(struct rules *r);
 int port_look(struct rules *r);
 int dataplane_look(struct rules *r);
 int missing_look(struct rules *r);
+int replayed_look(struct rules *r);

@@ -125,8 +125,16 @@ class Own(Folder):
         self.assertEqual(waits[3], 0)
         shown = call("report", self.db).stdout
         self.assertIn("rank 3: it alone makes a step", shown)
+        self.assertEqual([(x["class"], x["culprit"]["ranks"], x["first_step"], x["last_step"])
+                          for x in v["verdicts"] if x["severity"] != "notice"], [("slow.fixed_rank", [3], 3, 12)])
         rows = call("sql", self.db, "SELECT rank, share_ratio FROM what_if WHERE scope = 'rank' AND rank = 3").stdout
         self.assertTrue(rows.startswith("rank,share_ratio\n3,"), rows)
+
+    def test_an_even_job_has_no_verdict(self):
+        self.assertEqual(call("import", self.file("t.json", timeline(0)), "--db", self.db).returncode, 0)
+        v = self.report()
+        self.assertEqual(v["verdicts"], [])
+        self.assertAlmostEqual(v["what_if"]["slowdown"], 1, places=6)
 
     def test_profiles_of_two_ranks_are_placed_by_their_collectives(self):
         files = [self.file(f"rank{r}.json", profile(r, 900, 40000)) for r in (0, 1)]
@@ -233,13 +241,18 @@ class Published(Folder):
     def test_ar_is_one_slow_worker(self):
         w = self.check("AR")
         self.assertEqual((w["worst_ranks"][0]["name"], w["by_rank"][0]["rank"]), ("0", 0))
+        said = self.report()["coverage"]["inputs"][0]["outcome"]
+        self.assertIn("the 16 workers", said) # four tensor ranks each, of which the file shows one
         self.assertGreater(w["by_rank"][0]["share"], 0.95)
+        self.assertEqual([(x["class"], x["culprit"]["ranks"]) for x in self.report()["verdicts"]
+                          if x["severity"] != "notice"], [("slow.fixed_rank", [0])])
 
     def test_st_is_the_last_stage(self):
         w = self.check("ST")
         self.assertEqual(w["by_stage"][0]["stage"], 3)
         self.assertGreater(w["by_stage"][0]["share"], 0.95)
         self.assertLess(w["worst_ranks"][0]["share"], 0.1)
+        self.assertNotIn("slow.fixed_rank", [x["class"] for x in self.report()["verdicts"]])
 
 
 @unittest.skipUnless(os.path.isdir(os.path.join(DATA, "h200")), "the recordings of two GPUs are not beside the checkout")
