@@ -255,6 +255,10 @@ void ingest_take_batch(struct ingest *g, struct agent *a, const struct frame_bat
 		ingest_learn_process(g, a, &b->procs[i], now_raw_ns);
 	for (uint32_t i = 0; i < b->n_names; i++)
 		take_name(g, agent_process(&g->peers, a, b->names[i].proc), &b->names[i]);
+	/* Who is in a group, before its calls: of groups of one name it tells which is meant. */
+	for (uint32_t i = 0; i < b->n_texts; i++)
+		if (ingest_group(g, &b->texts[i]) != 0)
+			ingest_fail(g, -ENOMEM);
 	for (uint32_t i = 0; i < b->n_chunks && g->fatal == 0; i++)
 		take_chunk(g, agent_process(&g->peers, a, b->chunks[i].proc), &b->chunks[i]);
 	for (uint32_t i = 0; i < b->n_texts; i++)

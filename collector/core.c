@@ -410,8 +410,8 @@ int core_group(struct core *c, const char *name, const int32_t *ranks, size_t n)
 	for (uint32_t i = 0; i < c->steps.n_lives; i++)
 		if ((uint32_t)c->steps.lives[i].restart_count > life)
 			life = (uint32_t)c->steps.lives[i].restart_count;
-	g = match_group(&c->match, name, life);
-	return g < 0 ? (int)g : match_members(&c->match, (uint32_t)g, ranks, n);
+	g = match_declare(&c->match, name, life, ranks, n);
+	return g == -ENOMEM ? -ENOMEM : 0;
 }
 
 int core_record(struct core *c, uint32_t process, host_time at, const char *category,

@@ -147,4 +147,6 @@ bool ingest_batch(struct ingest *g, struct inbox_msg *m, const struct frame *f,
 		  int64_t now_raw_ns);
 
 /* texts.c: logs, exceptions, records. */
+/* When it declares the members of a group; before the events of its batch. */
+int ingest_group(struct ingest *g, const struct frame_text *t);
 int ingest_text(struct ingest *g, struct process *p, const struct frame_text *t);

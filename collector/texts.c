@@ -89,6 +89,21 @@ static int put_group(struct ingest *g, const json_t *fields)
 	return core_group(g->core, name, ranks, n);
 }
 
+int ingest_group(struct ingest *g, const struct frame_text *t)
+{
+	static const char kind[] = "meta.group";
+	json_t *root = NULL;
+	int r = 0;
+
+	if (t->kind == SHM_TEXT_RECORD && memmem(t->text, t->n_text, kind, sizeof kind - 1))
+		root = json_loadb(t->text, t->n_text, JSON_REJECT_DUPLICATES, NULL);
+	if (json_string_value(json_object_get(root, "c")) &&
+	    strcmp(json_string_value(json_object_get(root, "c")), kind) == 0)
+		r = put_group(g, json_object_get(root, "f"));
+	json_decref(root);
+	return r;
+}
+
 static int put_record(struct ingest *g, const struct process *p, const struct frame_text *t)
 {
 	json_t *root = json_loadb(t->text, t->n_text, JSON_REJECT_DUPLICATES, NULL);
@@ -115,8 +130,6 @@ static int put_record(struct ingest *g, const struct process *p, const struct fr
 	if (r == 0 && (strcmp(category, "meta.env") == 0 || strcmp(category, "meta.versions") == 0 ||
 		       strcmp(category, "meta.device") == 0))
 		r = put_env(g, p, fields);
-	if (r == 0 && strcmp(category, "meta.group") == 0)
-		r = put_group(g, fields);
 	if (r == 0)
 		r = core_record(g->core, p->row.process, (host_time){ t->at_ns }, row->category,
 				row->fields, strlen(row->fields));

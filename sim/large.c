@@ -548,14 +548,10 @@ static int introduce_groups(const struct large *l, struct core *c)
 	return r;
 }
 
-static int introduce_rank(const struct large *l, struct core *c, uint32_t rank)
+void large_name(const struct large *l, uint32_t rank, uint32_t name, char *out, size_t n_out)
 {
 	uint32_t up = rank - l->cfg.tp, down = rank + l->cfg.tp;
-	char names[8][40] = { "" };
-	int r = core_process(c, &(struct core_process){ .process = rank,
-							.host = rank / l->cfg.ranks_a_host,
-							.rank = (int32_t)rank,
-							.world_size = (int32_t)l->world });
+	char names[LARGE_N_NAMES][40] = { "" };
 
 	snprintf(names[NAME_TP], sizeof *names, "tp %u", tp_of(l, rank));
 	snprintf(names[NAME_DP], sizeof *names, "dp %u", dp_of(l, rank));
@@ -564,8 +560,27 @@ static int introduce_rank(const struct large *l, struct core *c, uint32_t rank)
 	snprintf(names[NAME_TO_UP], sizeof *names, "default p2p %u>%u", rank, up);
 	snprintf(names[NAME_FROM_DOWN], sizeof *names, "default p2p %u>%u", down, rank);
 	snprintf(names[NAME_TO_DOWN], sizeof *names, "default p2p %u>%u", rank, down);
-	for (uint32_t i = 1; r == 0 && i < 8; i++)
-		r = core_name(c, rank, i, names[i], strlen(names[i]));
+	snprintf(out, n_out, "%s", name < LARGE_N_NAMES ? names[name] : "");
+}
+
+size_t large_events(const struct large *l, uint32_t rank, unsigned ring, const struct event **ret)
+{
+	*ret = ring < N_RINGS ? l->events[ring][rank].v : NULL;
+	return ring < N_RINGS ? l->events[ring][rank].n : 0;
+}
+
+static int introduce_rank(const struct large *l, struct core *c, uint32_t rank)
+{
+	char name[40];
+	int r = core_process(c, &(struct core_process){ .process = rank,
+							.host = rank / l->cfg.ranks_a_host,
+							.rank = (int32_t)rank,
+							.world_size = (int32_t)l->world });
+
+	for (uint32_t i = 1; r == 0 && i < LARGE_N_NAMES; i++) {
+		large_name(l, rank, i, name, sizeof name);
+		r = core_name(c, rank, i, name, strlen(name));
+	}
 	return r;
 }
 

@@ -15,6 +15,9 @@
 #include <stdint.h>
 
 struct core;
+struct event;
+
+#define LARGE_N_NAMES 8 /* of a process; 0 is none */
 
 enum large_fault {
 	LARGE_HEALTHY,
@@ -73,6 +76,11 @@ int large_introduce(const struct large *l, struct core *c);
 int large_next(struct large *l, struct large_step *ret);
 /* Feeds what large_next() made, with the clock exchanges and ticks of its time. */
 int large_feed(struct large *l, struct core *c);
+/* The events of the step that was made; ring 0 is the host's, 1 the device's. Host
+ * times in .tick. They stay until the next step. Returns how many. */
+size_t large_events(const struct large *l, uint32_t rank, unsigned ring, const struct event **ret);
+/* What a name's id means in the rank's events. */
+void large_name(const struct large *l, uint32_t rank, uint32_t name, char *out, size_t n_out);
 /* The ranks that the fault is about, ascending; all of them for LARGE_SLOW_ALL,
  * none for a link or for pauses. Returns how many. */
 size_t large_culprits(const struct large *l, int32_t *out, size_t max);

@@ -104,7 +104,7 @@ static int find_group(struct steps *s, struct proc *p, uint32_t name, uint32_t *
 	u = &p->names[name];
 	if (u->group == 0) {
 		int64_t g = match_group(s->match, s->roster->texts[u->text - 1],
-					(uint32_t)s->lives[p->life - 1].restart_count);
+					(uint32_t)s->lives[p->life - 1].restart_count, p->rank);
 		int64_t member;
 
 		if (g < 0)

@@ -24,26 +24,12 @@ static uint32_t *group_slot(const struct match *m, const char *name, uint32_t li
 	}
 }
 
-int64_t match_group(struct match *m, const char *name, uint32_t life)
+/* A new group at the end of those of its name. */
+static int64_t make_group(struct match *m, const char *name, uint32_t life, uint32_t *slot)
 {
+	uint32_t *last = slot;
 	struct group *g;
-	uint32_t *s;
 
-	if (2 * (m->n_groups + 1) > m->index.n_slots) {
-		uint32_t n = m->index.n_slots ? 2 * m->index.n_slots : 64;
-		uint32_t *slots = calloc(n, sizeof *slots);
-
-		if (!slots)
-			return -ENOMEM;
-		free(m->index.slots);
-		m->index.slots = slots;
-		m->index.n_slots = n;
-		for (uint32_t i = 0; i < m->n_groups; i++)
-			*group_slot(m, m->groups[i].name, m->groups[i].life) = i + 1;
-	}
-	s = group_slot(m, name, life);
-	if (*s)
-		return *s - 1;
 	if (m->n_groups == m->n_groups_alloc) {
 		uint32_t n = m->n_groups_alloc ? 2 * m->n_groups_alloc : 8;
 		struct group *grown = realloc(m->groups, n * sizeof *grown);
@@ -53,13 +39,52 @@ int64_t match_group(struct match *m, const char *name, uint32_t life)
 		m->groups = grown;
 		m->n_groups_alloc = n;
 	}
+	while (*last)
+		last = &m->groups[*last - 1].sibling;
 	g = &m->groups[m->n_groups];
 	*g = (struct group){ .life = life, .changed = true };
 	g->name = strdup(name);
 	if (!g->name)
 		return -ENOMEM;
-	*s = ++m->n_groups;
-	return *s - 1;
+	*last = ++m->n_groups;
+	return *last - 1;
+}
+
+/* Where the first of that name is or will be; NULL without memory. */
+static uint32_t *first_slot(struct match *m, const char *name, uint32_t life)
+{
+	if (2 * (m->n_groups + 1) > m->index.n_slots) {
+		uint32_t n = m->index.n_slots ? 2 * m->index.n_slots : 64;
+		uint32_t *slots = calloc(n, sizeof *slots);
+
+		if (!slots)
+			return NULL;
+		free(m->index.slots);
+		m->index.slots = slots;
+		m->index.n_slots = n;
+		for (uint32_t i = 0; i < m->n_groups; i++) {
+			uint32_t *s = group_slot(m, m->groups[i].name, m->groups[i].life);
+
+			if (!*s)
+				*s = i + 1;
+		}
+	}
+	return group_slot(m, name, life);
+}
+
+int64_t match_group(struct match *m, const char *name, uint32_t life, int32_t rank)
+{
+	uint32_t *slot = first_slot(m, name, life), open = 0;
+
+	if (!slot)
+		return -ENOMEM;
+	for (uint32_t i = *slot; i; i = m->groups[i - 1].sibling) {
+		if (idmap_get(&m->groups[i - 1].member_of, (uint32_t)rank) != IDMAP_NONE)
+			return i - 1;
+		if (!open && !m->groups[i - 1].known)
+			open = i;
+	}
+	return open ? open - 1 : make_group(m, name, life, slot);
 }
 
 /* The membership changed: who was last in the open ones must be asked anew. */
@@ -106,12 +131,20 @@ int64_t match_member(struct match *m, uint32_t group, int32_t rank)
 	return g->n_members++;
 }
 
-int match_members(struct match *m, uint32_t group, const int32_t *ranks, size_t n)
+/* How many of the ranks are in the group already? */
+static size_t n_shared(const struct group *g, const int32_t *ranks, size_t n)
+{
+	size_t n_in = 0;
+
+	for (size_t i = 0; i < n; i++)
+		n_in += idmap_get(&g->member_of, (uint32_t)ranks[i]) != IDMAP_NONE;
+	return n_in;
+}
+
+static int set_members(struct match *m, uint32_t group, const int32_t *ranks, size_t n)
 {
 	struct group *g = &m->groups[group];
 
-	if (n == 0 || n > MATCH_MAX_MEMBERS)
-		return 0;
 	for (size_t i = 0; i < n; i++) {
 		int64_t r;
 
@@ -120,7 +153,6 @@ int match_members(struct match *m, uint32_t group, const int32_t *ranks, size_t 
 		r = match_member(m, group, ranks[i]);
 		if (r < 0)
 			return (int)r;
-		g = &m->groups[group];
 	}
 	if (!g->known || g->n_expected != n)
 		g->changed = true;
@@ -128,6 +160,32 @@ int match_members(struct match *m, uint32_t group, const int32_t *ranks, size_t 
 	g->n_expected = (uint32_t)n;
 	forget_last(g);
 	return 0;
+}
+
+int64_t match_declare(struct match *m, const char *name, uint32_t life, const int32_t *ranks,
+		      size_t n)
+{
+	uint32_t *slot = n > 0 && n <= MATCH_MAX_MEMBERS ? first_slot(m, name, life) : NULL;
+	uint32_t open = 0, found = 0;
+	int64_t group;
+	int r;
+
+	if (!slot)
+		return n > 0 && n <= MATCH_MAX_MEMBERS ? -ENOMEM : -EINVAL;
+	for (uint32_t i = *slot; i && !found; i = m->groups[i - 1].sibling) {
+		const struct group *g = &m->groups[i - 1];
+
+		/* With a member in common it is the same one, told anew. */
+		if (n_shared(g, ranks, n) > 0)
+			found = i;
+		else if (!g->known && g->n_members == 0)
+			open = i;
+	}
+	if (!found)
+		found = open;
+	group = found ? found - 1 : make_group(m, name, life, slot);
+	r = group < 0 ? (int)group : set_members(m, (uint32_t)group, ranks, n);
+	return r < 0 ? r : group;
 }
 
 void match_sort_members(struct group *g)
@@ -148,6 +206,8 @@ void match_sort_members(struct group *g)
 int match_tell_group(struct match *m, uint32_t group)
 {
 	struct group *g = &m->groups[group];
+	bool twin = *group_slot(m, g->name, g->life) != group + 1;
+	char number[16] = "", incarnation[16] = "";
 	struct fact_group *f;
 	char *json, *at;
 
@@ -166,9 +226,13 @@ int match_tell_group(struct match *m, uint32_t group)
 	f = FACTS_PUSH(m->facts, groups);
 	if (f) {
 		f->group = group;
-		/* A restarted job's sequences begin anew: another group to a reader. */
-		f->name = g->life ? facts_printf(m->facts, "%s#%u", g->name, g->life)
-				  : facts_string(m->facts, g->name);
+		/* A restarted job's sequences begin anew: another group to a reader.
+		 * Of several of one name each is told by its first member. */
+		if (twin && g->n_members > 0)
+			snprintf(number, sizeof number, "@%d", g->ranks[0]);
+		if (g->life)
+			snprintf(incarnation, sizeof incarnation, "#%u", g->life);
+		f->name = facts_printf(m->facts, "%s%s%s", g->name, number, incarnation);
 		f->ranks_known = g->known;
 		f->ranks_json = facts_string(m->facts, json);
 		g->changed = false;
@@ -180,7 +244,8 @@ int match_tell_group(struct match *m, uint32_t group)
 int match_restore(struct match *m, const char *name, uint32_t life, uint32_t n_known,
 		  uint64_t told_below, const void *ranks, uint32_t n)
 {
-	int64_t index = match_group(m, name, life);
+	uint32_t *slot = first_slot(m, name, life);
+	int64_t index = slot ? make_group(m, name, life, slot) : -ENOMEM;
 	struct group *g;
 
 	if (index < 0)

@@ -46,6 +46,7 @@ struct coll {
 struct group {
 	char *name;
 	uint32_t life;
+	uint32_t sibling; /* index + 1 of the next one of this name and life */
 	bool known, changed; /* changed: not told since */
 	uint32_t n_members, n_members_alloc, n_expected;
 	int32_t *ranks;	  /* by member, in order of appearance */
@@ -88,10 +89,12 @@ void match_init(struct match *m, struct roster *r, struct facts *f, uint32_t max
 		int64_t late_ns);
 void match_fini(struct match *m);
 
-/* Index of the group of that name in that incarnation; made if new. Negative
- * errno. */
-int64_t match_group(struct match *m, const char *name, uint32_t life);
-int match_members(struct match *m, uint32_t group, const int32_t *ranks, size_t n);
+/* Several communicators may have one name: those whose declared members are all
+ * others. Which of them does the rank mean? Index, made if new; negative errno. */
+int64_t match_group(struct match *m, const char *name, uint32_t life, int32_t rank);
+/* These are the members of a group of that name. Index; negative errno. */
+int64_t match_declare(struct match *m, const char *name, uint32_t life, const int32_t *ranks,
+		      size_t n);
 /* The rank's place in the group; joins it if new. Negative errno. */
 int64_t match_member(struct match *m, uint32_t group, int32_t rank);
 

@@ -224,7 +224,8 @@ static int find_seat(struct ledger *l, struct proc *p, uint32_t name, uint32_t r
 		return 1;
 	u = &p->names[name];
 	if (u->group == 0) {
-		int64_t g = match_group(l->match, l->roster->texts[u->text - 1], restart_count);
+		int64_t g = match_group(l->match, l->roster->texts[u->text - 1], restart_count,
+					p->rank);
 		int64_t member = g < 0 ? g : match_member(l->match, (uint32_t)g, p->rank);
 
 		if (member < 0)

@@ -48,8 +48,7 @@ static void start(struct bed *b)
 	assert_int_equal(evidence_new(&b->evidence, &b->roster), 0);
 	b->match.closed = evidence_closed;
 	b->match.closed_arg = b->evidence;
-	b->group = (uint32_t)match_group(&b->match, "dp", 0);
-	assert_int_equal(match_members(&b->match, b->group, ranks, 3), 0);
+	b->group = (uint32_t)match_declare(&b->match, "dp", 0, ranks, 3);
 	for (uint32_t h = 0; h < 2; h++)
 		assert_int_equal(evidence_probe(b->evidence, h,
 						&(struct pairs_probe){ .host_ns = T0,

@@ -275,6 +275,62 @@ static void ranks_that_turn_up_late_are_waited_for(void **state)
 	stop(&b);
 }
 
+static const char *name_of_group(const struct bed *b, uint32_t group)
+{
+	for (size_t i = b->facts.groups.n; i-- > 0;)
+		if (b->facts.groups.v[i].group == group)
+			return b->facts.groups.v[i].name;
+	return "";
+}
+
+static void groups_of_one_name_are_told_apart_by_their_members(void **state)
+{
+	static const int32_t low[] = { 0, 1 }, high[] = { 2, 3 };
+	struct bed b;
+
+	(void)state;
+	start(&b, 4);
+	assert_int_equal(core_group(b.core, "sub", low, 2), 0);
+	call(&b, 0, 2, 0, 1 * MS, 4 * MS);
+	call(&b, 2, 2, 0, 11 * MS, 14 * MS); /* before anybody said who is in it */
+	assert_int_equal(core_group(b.core, "sub", high, 2), 0);
+	call(&b, 3, 2, 0, 12 * MS, 14 * MS);
+	call(&b, 1, 2, 0, 2 * MS, 4 * MS);
+	assert_int_equal(get(&b, 0, 0)->n_seen, 2);
+	assert_int_equal(get(&b, 0, 0)->last_rank, 1);
+	assert_int_equal(get(&b, 1, 0)->n_seen, 2);
+	assert_int_equal(get(&b, 1, 0)->last_rank, 3);
+	assert_string_equal(name_of_group(&b, 0), "sub");
+	assert_string_equal(name_of_group(&b, 1), "sub@2");
+	stop(&b);
+}
+
+static void groups_of_one_name_are_told_apart_after_a_restart(void **state)
+{
+	static const int32_t low[] = { 0, 1 }, high[] = { 2, 3 };
+	unsigned char saved[4096];
+	struct bed b;
+	size_t n;
+
+	(void)state;
+	start(&b, 4);
+	assert_int_equal(core_group(b.core, "sub", low, 2), 0);
+	assert_int_equal(core_group(b.core, "sub", high, 2), 0);
+	n = core_save(b.core, saved, sizeof saved);
+	assert_true(n <= sizeof saved);
+	core_free(b.core);
+	assert_int_equal(core_new(&b.core, NULL, &b.facts), 0);
+	assert_int_equal(core_load(b.core, saved, n), 0);
+	core_host(b.core, 0, true, OFFSET);
+	make_up(&b, 4, 0, 0);
+	for (uint32_t r = 4; r-- > 0;)
+		call(&b, r, 2, 0, (1 + r) * MS, 8 * MS);
+	assert_int_equal(get(&b, 0, 0)->last_rank, 1);
+	assert_int_equal(get(&b, 1, 0)->last_rank, 3);
+	assert_int_equal(get(&b, 1, 0)->n_expected, 2);
+	stop(&b);
+}
+
 static void a_restarted_job_counts_anew_in_another_group(void **state)
 {
 	struct bed b;
@@ -360,6 +416,8 @@ int main(void)
 		cmocka_unit_test(a_missing_start_is_told_as_it_stands_and_completed_later),
 		cmocka_unit_test(a_declared_subgroup_needs_only_its_members),
 		cmocka_unit_test(an_undeclared_subgroup_waits_for_whoever_may_come),
+		cmocka_unit_test(groups_of_one_name_are_told_apart_by_their_members),
+		cmocka_unit_test(groups_of_one_name_are_told_apart_after_a_restart),
 		cmocka_unit_test(a_restarted_job_counts_anew_in_another_group),
 		cmocka_unit_test(lost_ends_do_not_hold_the_group_up),
 		cmocka_unit_test(a_wild_sequence_costs_neither_time_nor_memory),
