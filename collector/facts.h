@@ -254,6 +254,21 @@ struct fact_stage {
 	double theory_ratio; /* of the step, idle by the schedule */
 };
 
+/* What the job would do if: a part of it alone as it was and the rest ideal, or the
+ * other way round. graph/whatif.h, graph/arrivals.h. */
+struct fact_what_if {
+	const char *scope;  /* static: job, rank, stage, replica, kind, worst ranks, last stage */
+	const char *name;   /* which of them: "3", "forward-compute" */
+	int64_t number;	    /* of a rank, stage or replica; -1 */
+	double slowdown;    /* times the ideal, it alone as it was; NaN unknown */
+	double share;	    /* of the gap that it being ideal closes; NaN unknown */
+	int64_t step_ns;    /* mean of a step as it was */
+	int64_t without_ns; /* … with it being ideal; FACT_NONE unknown */
+	int64_t err_ns;	    /* of the difference of both */
+	uint32_t n_steps, n_clear; /* clear: in which its share is above a half */
+	const char *method; /* static */
+};
+
 struct fact_tile; /* heat.h */
 
 struct facts {
@@ -273,6 +288,7 @@ struct facts {
 	FACT_ARRAY(struct fact_pair) pairs;
 	FACT_ARRAY(struct fact_comm_class) comm_classes;
 	FACT_ARRAY(struct fact_stage) stages;
+	FACT_ARRAY(struct fact_what_if) what_ifs;
 	FACT_ARRAY(struct fact_tile *) tiles; /* sealed or dirty blocks, owned */
 	FACT_ARRAY(char *) strings; /* owns what the const char * above point to */
 };

@@ -267,3 +267,13 @@ SELECT g.at_ns, h.name AS host, g.rank, g.name, g.value FROM raw_gauge g JOIN ra
 
 DROP VIEW IF EXISTS meta;
 CREATE VIEW meta AS SELECT key, value FROM raw_meta WHERE typeof(value) <> 'blob';
+
+DROP VIEW IF EXISTS what_if;
+CREATE VIEW what_if AS
+SELECT scope, name, CASE WHEN scope = 'rank' THEN number END AS rank,
+       CASE WHEN scope = 'stage' THEN number END AS stage, slowdown_ratio, share_ratio, step_ns,
+       without_ns, err_ns, n_steps, method
+FROM raw_what_if;
+
+DROP VIEW IF EXISTS input;
+CREATE VIEW input AS SELECT input_id AS id, file, format, outcome, rank, n_events FROM raw_input;

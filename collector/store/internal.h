@@ -41,7 +41,9 @@
 	X(put_contradiction, 8)                                                                \
 	X(put_clock_pair, 8)                                                                   \
 	X(put_comm_class, 22)                                                                  \
-	X(put_stage, 13)
+	X(put_stage, 13)                                                                       \
+	X(put_what_if, 10)                                                                     \
+	X(put_input, 5)
 
 struct store {
 	/* set by store_open(), then read-only */

@@ -165,6 +165,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		stages_look, checkpoint_look, rotating_placement_look, rotating_pause_look, stage_imbalance_look,
 		pace_look,
 		amplified_look, bubble_look,
+		replayed_look, /* after all that are nearer to a reason */
 	};
 	int e;
 

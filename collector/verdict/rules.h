@@ -26,6 +26,7 @@
 #include "ledger.h"
 #include "pauses.h"
 #include "placement.h"
+#include "replayed.h"
 #include "side.h"
 #include "step_times.h"
 #include "transfers.h"
@@ -66,6 +67,7 @@ struct rules_slow { /* what was told to make the job slow */
 struct rules {
 	struct ledger ledger;
 	struct side side;
+	struct replayed replayed;
 	struct gauges gauges;
 	struct latecomers latecomers;
 	struct transfers transfers;
@@ -190,3 +192,4 @@ int checkpoint_look(struct rules *r);
 int rotating_pause_look(struct rules *r);
 int rotating_placement_look(struct rules *r);
 int clock_stamps_look(struct rules *r);
+int replayed_look(struct rules *r);

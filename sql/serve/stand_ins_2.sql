@@ -40,3 +40,11 @@ SELECT step, NULL AS kind, NULL AS comm_id, NULL AS seq, NULL AS from_rank, NULL
 CREATE TEMP VIEW bucket_stage AS
 SELECT rank, step, ddp, micro, bucket, NULL AS comm_id, bytes, seq, ready_ns, submitted_ns, started_ns, reduced_ns,
        applied_ns, err_ns FROM main.raw_bucket;
+CREATE TEMP TABLE raw_what_if (scope, name, number, slowdown_ratio, share_ratio, step_ns, without_ns, err_ns, n_steps, method);
+CREATE TEMP VIEW what_if AS
+SELECT scope, name, CASE WHEN scope = 'rank' THEN number END AS rank,
+       CASE WHEN scope = 'stage' THEN number END AS stage, slowdown_ratio, share_ratio, step_ns,
+       without_ns, err_ns, n_steps, method
+FROM temp.raw_what_if;
+CREATE TEMP TABLE raw_input (input_id INTEGER PRIMARY KEY, file, format, outcome, rank, n_events);
+CREATE TEMP VIEW input AS SELECT input_id AS id, file, format, outcome, rank, n_events FROM temp.raw_input;
