@@ -28,7 +28,7 @@
 #define EVERY_TOLD 64	 /* and between two tellings */
 #define LIVE_NS 1000000000 /* while the job runs a change must last */
 #define N_LIVE 16
-#define N_LONG_LIVE 64 /* where little is known of the time before, or of others */
+#define N_LONG_LIVE 128 /* where little is known of the time before, or of others */
 #define N_ALWAYS_LIVE 192
 #define N_AT_END 12
 #define FOLLOWS_R2 0.7
@@ -311,7 +311,8 @@ static bool lasts(const struct rules *r, const struct pace_change *c)
 		return false;
 	if (c->kind == PACE_ALWAYS)
 		return c->n >= N_ALWAYS_LIVE;
-	return c->n >= N_LONG_LIVE || (c->onset - pace_first(p) >= N_LIVE && p->n_ranks >= 4);
+	return c->n >= N_LONG_LIVE || (c->onset - pace_first(p) >= N_LIVE && p->n_ranks >= 4 &&
+				       c->kind != PACE_ALL);
 }
 
 /* Nobody changed: unequal work or late input all along. */

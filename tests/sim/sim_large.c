@@ -195,6 +195,32 @@ static void check_slow_rank(void)
 	facts_fini(&facts);
 }
 
+/* Where devices tell: which class, of which culprit; nothing for what is healthy. */
+static void check_devices(enum large_fault fault, const char *what, const char *class_name,
+			  const char *culprit)
+{
+	struct large_config cfg = { .dp = 4, .pp = 1, .tp = 4, .n_calls = 24, .compute_ns = 2 * MS,
+				    .transfer_ns = MS / 4, .noise = 0.03, .seed = 17, .device = true,
+				    .on_call = on_call, .ranks_a_host = 4, .fault = fault, .target = 2,
+				    .from_step = 12, .factor = fault == LARGE_PAUSES ? 8 : 1.2 };
+	unsigned n_right = 0;
+	struct facts facts;
+	bool hung;
+
+	run(&cfg, 45, what, &facts, &hung);
+	for (size_t i = 0; i < facts.verdicts.n; i++) {
+		const struct fact_verdict *v = &facts.verdicts.v[i];
+
+		if (v->severity != SEVERITY_NOTICE && !class_name)
+			printf("%s\n", v->sentence);
+		n_right += class_name && strcmp(v->class_name, class_name) == 0 &&
+			   strstr(v->culprit_json, culprit) && v->first_step == 12;
+	}
+	CLAIM(class_name ? n_right > 0 && n_right == n_loud(&facts) : n_loud(&facts) == 0, "%s: %u of %u",
+	      what, n_right, n_loud(&facts));
+	facts_fini(&facts);
+}
+
 int main(void)
 {
 	struct large_config cfg = { .dp = 8, .pp = 4, .tp = 8, .n_calls = 100, .compute_ns = MS,
@@ -224,6 +250,11 @@ int main(void)
 	check_fault(LARGE_SKIPPED, "a call left out", -0.001, 0.001);
 	check_fault(LARGE_HEALTHY, "healthy", -1e-9, 1e-9);
 	check_slow_rank();
+	check_devices(LARGE_SLOW_RANK, "a slow device", "slow.fixed_rank", "\"ranks\":[2]");
+	check_devices(LARGE_SLOW_HOST, "four slow devices", "slow.fixed_host", "\"host\":\"host-2\"");
+	check_devices(LARGE_SLOW_ALL, "all devices slow", "slow.global", "\"ranks\":[]");
+	check_devices(LARGE_PAUSES, "pauses of devices", NULL, NULL);
+	check_devices(LARGE_HEALTHY, "healthy devices", NULL, NULL);
 	free(calls);
 	printf("%u claims failed\n", n_failed);
 	return n_failed != 0;

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,16 +15,15 @@ static const char *host_of(void *arg, int32_t rank)
 }
 
 /* Plays n steps; facts keep every telling. */
-static void play(struct rank_steps *s, uint32_t n, int64_t tick_err_ns, double coverage,
-		 struct facts *facts)
+static void play_with(const struct slow_config *cfg, struct rank_steps *s, uint32_t n,
+		      int64_t tick_err_ns, double coverage, struct facts *facts)
 {
-	const struct slow_config cfg = { .host_of = host_of };
 	struct fact_rank_step v[64];
 	struct slow_fixed_rank *rule;
 
 	facts_init(facts);
 	rank_steps_init(s, SEED);
-	assert_int_equal(slow_fixed_rank_new(&rule, &cfg), 0);
+	assert_int_equal(slow_fixed_rank_new(&rule, cfg), 0);
 	for (uint32_t i = 0; i < n; i++) {
 		rank_steps_next(s, v);
 		for (uint32_t r = 0; r < s->world; r++) {
@@ -34,6 +34,106 @@ static void play(struct rank_steps *s, uint32_t n, int64_t tick_err_ns, double c
 	}
 	assert_int_equal(slow_fixed_rank_finish(rule, facts), 0);
 	slow_fixed_rank_free(rule);
+}
+
+static void play(struct rank_steps *s, uint32_t n, int64_t tick_err_ns, double coverage,
+		 struct facts *facts)
+{
+	play_with(&(struct slow_config){ .host_of = host_of }, s, n, tick_err_ns, coverage, facts);
+}
+
+/* What other rules know. */
+struct others {
+	int32_t explained, throttled; /* ranks; -1 = none */
+	uint32_t n_named;
+	char class_name[32]; /* as it was named last */
+};
+
+static bool is_explained(void *arg, int32_t rank)
+{
+	return ((struct others *)arg)->explained == rank;
+}
+
+static bool is_throttled(void *arg, int32_t rank, char *why, size_t n_why)
+{
+	struct others *o = arg;
+
+	/* Heard of once the rank has been named. */
+	if (o->throttled != rank || o->n_named == 0)
+		return false;
+	snprintf(why, n_why, "it is \"hot\"");
+	return true;
+}
+
+static void on_named(void *arg, const char *class_name, const int32_t *ranks, uint32_t n,
+		     uint32_t first_step)
+{
+	struct others *o = arg;
+
+	(void)ranks;
+	(void)first_step;
+	assert_true(n > 0);
+	o->n_named++;
+	snprintf(o->class_name, sizeof o->class_name, "%s", class_name);
+}
+
+static const char *small_host_of(void *arg, int32_t rank)
+{
+	(void)arg;
+	return rank < 6 ? "large" : "small";
+}
+
+static void what_is_explained_already_is_not_told_again(void **state)
+{
+	struct rank_steps s = { .cause = CAUSE_SLOW, .world = 4, .rank = 2, .onset = 80, .by = 0.5 };
+	struct others o = { .explained = 2, .throttled = -1 };
+	struct facts f;
+
+	(void)state;
+	play_with(&(struct slow_config){ .explained = is_explained, .named = on_named, .arg = &o }, &s,
+		  300, 0, 1, &f);
+	assert_int_equal(f.verdicts.n, 0);
+	assert_int_equal(o.n_named, 0);
+	facts_fini(&f);
+}
+
+static void a_reason_heard_of_later_replaces_the_class(void **state)
+{
+	struct rank_steps s = { .cause = CAUSE_SLOW, .world = 4, .rank = 2, .onset = 80, .by = 0.5 };
+	struct others o = { .explained = -1, .throttled = 2 };
+	const struct fact_verdict *v;
+	struct facts f;
+	json_t *culprit;
+
+	(void)state;
+	play_with(&(struct slow_config){ .explained = is_explained, .throttled = is_throttled,
+					 .named = on_named, .arg = &o }, &s, 300, 0, 1, &f);
+	assert_true(f.verdicts.n > 1);
+	assert_string_equal(f.verdicts.v[0].class_name, "slow.fixed_rank");
+	v = &f.verdicts.v[f.verdicts.n - 1];
+	assert_string_equal(v->key, f.verdicts.v[0].key);
+	assert_string_equal(v->class_name, "slow.throttled");
+	assert_string_equal(o.class_name, "slow.throttled");
+	assert_non_null(strstr(v->sentence, "it is \"hot\""));
+	culprit = json_loads(v->culprit_json, 0, NULL);
+	assert_string_equal(json_string_value(json_object_get(culprit, "detail")), "it is \"hot\"");
+	json_decref(culprit);
+	facts_fini(&f);
+}
+
+static void all_ranks_of_a_host_are_the_host(void **state)
+{
+	struct rank_steps s = { .cause = CAUSE_TWO, .world = 8, .rank = 6, .onset = 60, .by = 0.6 };
+	const struct fact_verdict *v;
+	struct facts f;
+
+	(void)state;
+	play_with(&(struct slow_config){ .host_of = small_host_of }, &s, 400, 0, 1, &f);
+	assert_true(f.verdicts.n > 0);
+	v = &f.verdicts.v[f.verdicts.n - 1];
+	assert_string_equal(v->class_name, "slow.fixed_host");
+	assert_non_null(strstr(v->culprit_json, "{\"ranks\":[],\"host\":\"small\""));
+	facts_fini(&f);
 }
 
 static void the_verdict_says_who_where_since_when_and_how_much(void **state)
@@ -189,6 +289,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_verdict_says_who_where_since_when_and_how_much),
+		cmocka_unit_test(what_is_explained_already_is_not_told_again),
+		cmocka_unit_test(a_reason_heard_of_later_replaces_the_class),
+		cmocka_unit_test(all_ranks_of_a_host_are_the_host),
 		cmocka_unit_test(each_phase_is_named_when_it_grew),
 		cmocka_unit_test(two_slow_ranks_are_one_verdict),
 		cmocka_unit_test(the_last_step_stops_when_the_slowness_does),
