@@ -1,4 +1,5 @@
 #include "rules.h"
+#include "standstill.h"
 #include "words.h"
 
 #include <errno.h>
@@ -24,7 +25,10 @@ void rules_fini(struct rules *r)
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
 {
-	return ledger_event(&r->ledger, p, ev, restart_count);
+	int e = ledger_event(&r->ledger, p, ev, restart_count);
+
+	peer_busy_event(r);
+	return e;
 }
 
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c)
