@@ -1,4 +1,5 @@
 #include "rules.h"
+#include "standstill.h"
 #include "words.h"
 
 #include <errno.h>
@@ -48,6 +49,7 @@ int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_
 	uint32_t proc = (uint32_t)(p - r->ledger.roster->procs);
 	int e = ledger_event(&r->ledger, p, ev, restart_count);
 
+	peer_busy_event(r);
 	if (e == 0)
 		e = gathers_event(&r->gathers, proc, ev);
 	if (e == 0)

@@ -105,6 +105,7 @@ struct rules {
 	bool waits;
 	uint32_t wait_group, wait_proc;
 	uint64_t wait_call;
+	struct line wait_line; /* of it, once all have come; unused before */
 	char wait_work[160];
 	struct finding start; /* what was told of start-up; no class: nothing */
 	char start_sentence[700];
