@@ -35,7 +35,7 @@ static bool refuse(struct trace_input *in, const char *why)
 
 static bool read_list(struct trace *t, struct trace_input *in, struct json_scan *s)
 {
-	char why[200];
+	char why[250];
 
 	in->format = "StragglerAnalysis timeline";
 	in->fine = timeline_read(t, s, &in->n_events, why, sizeof why);

@@ -371,6 +371,23 @@ static void free_all(struct timeline *l)
 	json_decref(l->thread_ids);
 }
 
+/* What a reader of the catalogue has to know of it, in why. */
+static void say_what_differs(struct timeline *l)
+{
+	bool renumbered = false;
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < l->n_workers; i++)
+		renumbered |= l->workers[i].rank != l->workers[i].job_rank;
+	if (renumbered)
+		at = (size_t)snprintf(l->why, l->n_why,
+				      "ok; its ranks are the %u workers that it shows, in the order of their ranks in "
+				      "the job (record meta.parallel: rank_in_job)",
+				      l->n_workers);
+	if (l->not_replayed && at < l->n_why)
+		snprintf(l->why + at, l->n_why - at, "%s; it is not replayed: %s", at ? "" : "ok", l->not_replayed);
+}
+
 bool timeline_read(struct trace *t, struct json_scan *s, uint64_t *ret_n_events, char *why, size_t n_why)
 {
 	struct timeline l = { .trace = t, .why = why, .n_why = n_why };
@@ -389,11 +406,8 @@ bool timeline_read(struct trace *t, struct json_scan *s, uint64_t *ret_n_events,
 		close_gaps(&l);
 	fine = fine && timeline_join(&l) && timeline_what_if(&l) && timeline_tell(&l);
 	*ret_n_events = l.n_ops;
-	for (uint32_t i = 0; fine && i < l.n_workers && !why[0]; i++)
-		if (l.workers[i].rank != l.workers[i].job_rank)
-			snprintf(why, n_why, "ok; its ranks are the %u workers that it shows, in the order of "
-					     "their ranks in the job (record meta.parallel: rank_in_job)",
-				 l.n_workers);
+	if (fine)
+		say_what_differs(&l);
 	free_all(&l);
 	return fine;
 }

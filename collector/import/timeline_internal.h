@@ -60,6 +60,7 @@ struct timeline {
 	uint32_t n_dp, n_pp, n_tp;
 	uint32_t n_joins;
 	bool interleaved; /* several model chunks a stage: another schedule */
+	const char *not_replayed; /* why; static, NULL = it was */
 	char *why;
 	size_t n_why;
 };

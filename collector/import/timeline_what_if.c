@@ -258,13 +258,18 @@ bool timeline_what_if(struct timeline *l)
 
 	/* Chunks of an interleaved schedule are computed in an order that messages
 	 * without a number of their chunk do not tell. */
-	if (l->interleaved)
+	if (l->interleaved) {
+		l->not_replayed = "its stages have several model chunks";
 		return true;
+	}
 	b.e = replay_new(&b.r);
 	fine = b.e == 0 && build(&b) && ask(l, b.r);
 	l->trace->no_memory |= b.e == -ENOMEM;
-	if (b.e > 0) /* what waits in a circle, or is too much, is imported without it */
+	if (b.e > 0) { /* imported without it */
+		l->not_replayed = b.e == REPLAY_CYCLE ? "its operations wait for each other"
+						      : "it has too many operations";
 		fine = true;
+	}
 	replay_free(b.r);
 	free(b.last_ns);
 	return fine;

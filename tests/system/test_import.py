@@ -130,6 +130,16 @@ class Own(Folder):
         rows = call("sql", self.db, "SELECT rank, share_ratio FROM what_if WHERE scope = 'rank' AND rank = 3").stdout
         self.assertTrue(rows.startswith("rank,share_ratio\n3,"), rows)
 
+    def test_a_schedule_that_is_not_understood_is_not_replayed(self):
+        events = timeline(300)
+        events[2]["args"]["model_chunk"] = 1
+        r = call("import", self.file("t.json", events), "--db", self.db)
+        self.assertEqual(r.returncode, 0)
+        self.assertIn("it is not replayed: its stages have several model chunks", r.stdout)
+        v = self.report()
+        self.assertIsNone(v["what_if"]["slowdown"])
+        self.assertEqual(v["steps"]["n"], 5)
+
     def test_an_even_job_has_no_verdict(self):
         self.assertEqual(call("import", self.file("t.json", timeline(0)), "--db", self.db).returncode, 0)
         v = self.report()
