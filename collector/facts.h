@@ -121,6 +121,7 @@ struct fact_segment {
 	const char *name;	 /* of the kernel, the work, the phase or the message */
 	uint32_t group;		 /* index from fact_group; UINT32_MAX = no collective */
 	uint64_t seq;
+	uint32_t bucket; /* of a wrapped module, that was transferred; UINT32_MAX = none */
 	int64_t begin_ns, dur_ns, err_ns;
 	int64_t excess_ns; /* over what its peers take for the same; FACT_NONE */
 	int64_t held_ns, held_err_ns; /* last arrival after the one before it; FACT_NONE */
@@ -163,7 +164,7 @@ struct fact_blame {
 	uint32_t host; /* store's index */
 	enum fact_segment_kind kind;
 	const char *name;
-	uint32_t group, n; /* n: segments */
+	uint32_t group, bucket, n; /* n: segments */
 	int64_t path_ns, held_ns, undecided_ns;
 	int64_t excess_ns; /* FACT_NONE: no peer does the same */
 };

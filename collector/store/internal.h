@@ -30,7 +30,7 @@
 	X(put_bucket, 14)                                                                      \
 	X(put_path, 6)                                                                         \
 	X(thin_paths, 1)                                                                       \
-	X(put_blame, 11)                                                                       \
+	X(put_blame, 12)                                                                       \
 	X(forget_blame, 1)                                                                     \
 	X(put_verdict, 17)                                                                     \
 	X(put_snapshot, 8)                                                                     \
