@@ -74,12 +74,13 @@ static json_t *segment(const struct again *a, const struct fact_segment *s, size
 {
 	json_t *host = json_object_get(json_array_get(a->hosts, s->host), "name");
 
-	return json_pack("{s:I, s:i, s:O?, s:s, s:o, s:o, s:o, s:n, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:b, s:I}",
+	return json_pack("{s:I, s:i, s:O?, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:b, s:I}",
 			 "n", (json_int_t)n, "rank", (int)s->rank, "host", host, "kind",
 			 fact_segment_name(s->kind), "name", text(s->name), "comm_id",
 			 group_of(a, s->group), "seq",
 			 s->kind == SEGMENT_TRANSFER ? json_integer((json_int_t)s->seq) : json_null(),
-			 "bucket", "from_rank", s->from_rank < 0 ? json_null() : json_integer(s->from_rank),
+			 "bucket", s->bucket == UINT32_MAX ? json_null() : json_integer(s->bucket),
+			 "from_rank", s->from_rank < 0 ? json_null() : json_integer(s->from_rank),
 			 "begin_ns", (json_int_t)s->begin_ns, "end_ns",
 			 (json_int_t)(s->begin_ns + s->dur_ns), "dur_ns", (json_int_t)s->dur_ns, "err_ns",
 			 (json_int_t)s->err_ns, "excess_ns", whole(s->excess_ns), "held_ns",

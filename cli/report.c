@@ -426,6 +426,8 @@ static void put_coverage(FILE *f, const json_t *coverage)
 {
 	const json_t *expected = json_object_get(coverage, "ranks_expected");
 	int64_t n_open = count(coverage, "ranks_open");
+	size_t i;
+	json_t *in;
 
 	fprintf(f, "%" PRId64 " of ", count(coverage, "ranks_seen"));
 	if (json_is_integer(expected))
@@ -445,8 +447,58 @@ static void put_coverage(FILE *f, const json_t *coverage)
 		fprintf(f, "Ranks whose end was not seen: %" PRId64 ". They run still, or their agent is gone "
 			   "and their last events are missing.\n",
 			n_open);
+	json_array_foreach(json_object_get(coverage, "inputs"), i, in)
+	{
+		if (strcmp(rows_text(in, "outcome"), "ok") == 0)
+			continue;
+		term_put(f, rows_text(in, "file"));
+		fputs(json_is_string(json_object_get(in, "format")) ? ": " : " ", f);
+		term_put(f, rows_text(in, "outcome"));
+		putc('\n', f);
+	}
 	if (count(coverage, "ranks_seen") == 0)
 		fprintf(f, "What keeps the probe from a job: syncline doctor\n");
+}
+
+static void put_part(FILE *f, const json_t *row, const char *what, const char *key)
+{
+	const json_t *share = json_object_get(row, "share"), *slow = json_object_get(row, "slowdown");
+	char without[32];
+
+	if (!row)
+		return;
+	fprintf(f, "  %s ", what);
+	if (json_is_integer(json_object_get(row, key)))
+		fprintf(f, "%" PRId64, count(row, key));
+	else
+		term_put(f, rows_text(row, key));
+	if (json_is_number(slow))
+		fprintf(f, ": it alone makes a step %.3f times the ideal", json_number_value(slow));
+	if (json_is_number(share))
+		fprintf(f, "%s without it a step takes %s: %.1f %% of what is lost",
+			json_is_number(slow) ? ";" : ":",
+			term_ns(rows_ns(row, "without_ns"), without, sizeof without),
+			100 * json_number_value(share));
+	putc('\n', f);
+}
+
+static void put_what_if(FILE *f, const json_t *w)
+{
+	char was[32], ideal[32];
+
+	if (!json_is_number(json_object_get(w, "slowdown"))) {
+		fprintf(f, "Nothing could be replayed.\n");
+		return;
+	}
+	fprintf(f, "A step takes %s and could take %s: slow-down %.3f (%s, %" PRId64 " steps).\n",
+		term_ns(rows_ns(w, "step_ns"), was, sizeof was),
+		term_ns(rows_ns(w, "without_ns"), ideal, sizeof ideal),
+		json_number_value(json_object_get(w, "slowdown")), rows_text(w, "method"),
+		count(w, "steps"));
+	/* The lists begin with what costs most. */
+	put_part(f, json_array_get(json_object_get(w, "by_rank"), 0), "rank", "rank");
+	put_part(f, json_array_get(json_object_get(w, "by_stage"), 0), "stage", "stage");
+	put_part(f, json_array_get(json_object_get(w, "by_kind"), 0), "operation", "name");
 }
 
 void report_put(FILE *f, const json_t *report, const char *path)
@@ -476,6 +528,8 @@ void report_put(FILE *f, const json_t *report, const char *path)
 	put_steps(f, json_object_get(report, "steps"));
 	put_heading(f, "Ranks (sums over the run; excess = self time beyond the peers' median)");
 	put_ranks(f, json_object_get(report, "ranks"));
+	put_heading(f, "What if");
+	put_what_if(f, json_object_get(report, "what_if"));
 	put_heading(f, "Collectives");
 	fprintf(f,
 		"%" PRId64 " calls, %" PRId64 " seen on all their ranks, %" PRId64

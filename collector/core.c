@@ -1,4 +1,5 @@
 #include "core.h"
+#include "graph/arrivals.h"
 #include "graph/graph.h"
 #include "heat.h"
 #include "match/evidence.h"
@@ -31,6 +32,7 @@ struct core {
 	struct evidence *evidence; /* NULL while all hosts share one clock */
 	struct ties ties;
 	struct rules rules;
+	struct arrivals *arrivals;
 	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
 	bool no_paths, expects;
 	uint32_t expect_first, expect_last;
@@ -82,7 +84,9 @@ static int on_step_told(void *arg, const struct fact_step *step, const struct fa
 	 * rows, not a judgement over hundreds of steps. */
 	if (again)
 		return 0;
-	r = rules_step(&c->rules, step, v, n, c->facts);
+	r = arrivals_step(c->arrivals, step, v, n);
+	if (r == 0)
+		r = rules_step(&c->rules, step, v, n, c->facts);
 	return r < 0 ? r : slow_fixed_rank_step(c->slow, step->step, c->steps.world_size, v, n, c->facts);
 }
 
@@ -94,6 +98,8 @@ static int on_closed(void *arg, const struct match *m, uint32_t group, const str
 
 	if (r == 0)
 		r = ties_closed(&c->ties, m, group, call);
+	if (r == 0)
+		r = arrivals_call(c->arrivals, m, group, call);
 	return r < 0 ? r : rules_call(&c->rules, m, group, call);
 }
 
@@ -152,7 +158,7 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 
 	if (!c)
 		return -ENOMEM;
-	if (heat_new(&c->heat) < 0 || clock_offset_new(&c->offset) < 0 ||
+	if (heat_new(&c->heat) < 0 || clock_offset_new(&c->offset) < 0 || arrivals_new(&c->arrivals) < 0 ||
 	    slow_fixed_rank_new(&c->slow, &(struct slow_config){ .host_of = host_of_rank,
 								 .explained = is_explained,
 								 .throttled = is_throttled,
@@ -160,6 +166,7 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 								 .arg = c }) < 0) {
 		heat_free(c->heat);
 		clock_offset_free(c->offset);
+		arrivals_free(c->arrivals);
 		free(c);
 		return -ENOMEM;
 	}
@@ -174,6 +181,7 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 	steps_init(&c->steps, &c->roster, &c->match, facts, cfg->n_open_steps, late_ns);
 	graph_init(&c->graph, &c->roster, &c->match, &c->steps, late_ns);
 	c->graph.facts = facts;
+	c->steps.n_told_of = cfg->n_ranks;
 	c->steps.told = on_step_told;
 	c->steps.told_arg = c;
 	c->steps.ended = on_ended;
@@ -203,6 +211,7 @@ void core_free(struct core *c)
 	heat_free(c->heat);
 	slow_fixed_rank_free(c->slow);
 	clock_offset_free(c->offset);
+	arrivals_free(c->arrivals);
 	free(c->restored.v);
 	free(c);
 }
@@ -534,6 +543,17 @@ static int32_t restart_count_of(const struct core *c, const struct proc *p)
 static int hold(struct core *c, struct proc *p, uint32_t ring, uint64_t chunk,
 		const struct event *ev, size_t n);
 
+/* What replays of arrivals have to know of calls before they are final. */
+static int note_call(struct core *c, const struct proc *p, const struct event *ev)
+{
+	if (event_is_message(ev))
+		arrivals_message(c->arrivals);
+	else if (ev->kind == EVENT_COLL_BEGIN && (ev->b & EVENT_COLL_SYNC_BIT) && ev->name < p->n_names &&
+		 p->names[ev->name].group)
+		return arrivals_blocks(c->arrivals, p->names[ev->name].group - 1);
+	return 0;
+}
+
 static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk,
 		const struct event *ev, size_t n)
 {
@@ -564,6 +584,8 @@ static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk
 		if (r == STEPS_HOLD)
 			return hold(c, p, ring_id, chunk, ev + i, n - i);
 		ring->last_ns = (int64_t)ev[i].tick;
+		if (note_call(c, p, &ev[i]) < 0)
+			return -ENOMEM;
 		r = r == STEPS_HOLD_NEXT ? r
 					 : rules_event(&c->rules, p, &ev[i],
 						       (uint32_t)restart_count_of(c, p));
@@ -724,6 +746,12 @@ int core_events(struct core *c, uint32_t process, uint32_t ring, uint64_t chunk,
 	return admit(c, p, ring, chunk, ev, n);
 }
 
+void core_replayed(struct core *c, const struct fact_what_if *v, size_t n, uint32_t first_step,
+		   uint32_t last_step)
+{
+	replayed_note(&c->rules.replayed, v, n, first_step, last_step);
+}
+
 int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n)
 {
 	struct proc *p = roster_find_proc(&c->roster, process);
@@ -790,6 +818,8 @@ int core_tick(struct core *c, fleet_time now)
 	if (r == 0)
 		r = tell_evidence(c, now.ns);
 	if (r == 0)
+		r = arrivals_tick(c->arrivals, now.ns, c->steps.late_ns, c->facts);
+	if (r == 0)
 		r = rules_look(&c->rules, now.ns, c->steps.world_size, false, c->facts);
 	return r < 0 ? r : let_in_waiting(c, false);
 }
@@ -808,6 +838,8 @@ int core_finish(struct core *c, fleet_time now)
 		r = graph_finish(&c->graph);
 	if (r == 0)
 		r = tell_evidence(c, now.ns);
+	if (r == 0)
+		r = arrivals_finish(c->arrivals, c->facts);
 	if (r == 0)
 		r = flush_restored(c); /* the run had already ended */
 	if (r == 0)

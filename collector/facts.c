@@ -32,6 +32,7 @@ void facts_clear(struct facts *f)
 	f->pairs.n = 0;
 	f->comm_classes.n = 0;
 	f->stages.n = 0;
+	f->what_ifs.n = 0;
 	f->tiles.n = 0;
 	f->strings.n = 0;
 }
@@ -55,6 +56,7 @@ void facts_fini(struct facts *f)
 	free(f->pairs.v);
 	free(f->comm_classes.v);
 	free(f->stages.v);
+	free(f->what_ifs.v);
 	free(f->tiles.v);
 	free(f->strings.v);
 	facts_init(f);

@@ -121,6 +121,7 @@ struct fact_segment {
 	const char *name;	 /* of the kernel, the work, the phase or the message */
 	uint32_t group;		 /* index from fact_group; UINT32_MAX = no collective */
 	uint64_t seq;
+	uint32_t bucket; /* of a wrapped module, that was transferred; UINT32_MAX = none */
 	int64_t begin_ns, dur_ns, err_ns;
 	int64_t excess_ns; /* over what its peers take for the same; FACT_NONE */
 	int64_t held_ns, held_err_ns; /* last arrival after the one before it; FACT_NONE */
@@ -163,7 +164,7 @@ struct fact_blame {
 	uint32_t host; /* store's index */
 	enum fact_segment_kind kind;
 	const char *name;
-	uint32_t group, n; /* n: segments */
+	uint32_t group, bucket, n; /* n: segments */
 	int64_t path_ns, held_ns, undecided_ns;
 	int64_t excess_ns; /* FACT_NONE: no peer does the same */
 };
@@ -254,6 +255,21 @@ struct fact_stage {
 	double theory_ratio; /* of the step, idle by the schedule */
 };
 
+/* What the job would do if: a part of it alone as it was and the rest ideal, or the
+ * other way round. graph/whatif.h, graph/arrivals.h. */
+struct fact_what_if {
+	const char *scope;  /* static: job, rank, stage, replica, kind, worst ranks, last stage */
+	const char *name;   /* which of them: "3", "forward-compute" */
+	int64_t number;	    /* of a rank, stage or replica; -1 */
+	double slowdown;    /* times the ideal, it alone as it was; NaN unknown */
+	double share;	    /* of the gap that it being ideal closes; NaN unknown */
+	int64_t step_ns;    /* mean of a step as it was */
+	int64_t without_ns; /* … with it being ideal; FACT_NONE unknown */
+	int64_t err_ns;	    /* of the difference of both */
+	uint32_t n_steps, n_clear; /* clear: in which its share is above a half */
+	const char *method; /* static */
+};
+
 struct fact_tile; /* heat.h */
 
 struct facts {
@@ -273,6 +289,7 @@ struct facts {
 	FACT_ARRAY(struct fact_pair) pairs;
 	FACT_ARRAY(struct fact_comm_class) comm_classes;
 	FACT_ARRAY(struct fact_stage) stages;
+	FACT_ARRAY(struct fact_what_if) what_ifs;
 	FACT_ARRAY(struct fact_tile *) tiles; /* sealed or dirty blocks, owned */
 	FACT_ARRAY(char *) strings; /* owns what the const char * above point to */
 };

@@ -103,8 +103,8 @@ CREATE VIEW blame_step AS
 WITH stage_of AS (
   SELECT rank, coalesce(fields ->> 'stage', fields ->> 'pp') AS stage, max(record_id)
   FROM raw_record WHERE category = 'meta.parallel' AND json_valid(fields) GROUP BY rank)
-SELECT b.step, b.rank, h.name AS host, s.stage, b.kind, nullif(b.name, '') AS name, g.name AS comm_id, b.n,
-       b.path_ns, b.excess_ns, b.held_ns, b.undecided_ns
+SELECT b.step, b.rank, h.name AS host, s.stage, b.kind, nullif(b.name, '') AS name, g.name AS comm_id,
+       nullif(b.bucket, -1) AS bucket, b.n, b.path_ns, b.excess_ns, b.held_ns, b.undecided_ns
 FROM raw_blame b JOIN raw_host h USING (host_id) LEFT JOIN raw_group g USING (group_id)
 LEFT JOIN stage_of s ON s.rank = b.rank;
 
@@ -121,7 +121,9 @@ WITH told AS (SELECT * FROM blame_step WHERE kind <> 'carry'),
        UNION ALL SELECT 'work', name, step, path_ns, excess_ns, held_ns, undecided_ns
                  FROM told WHERE kind IN ('host', 'work', 'kernel') AND name IS NOT NULL
        UNION ALL SELECT 'link', coalesce(comm_id, name), step, path_ns, excess_ns, held_ns, undecided_ns
-                 FROM told WHERE kind = 'transfer')
+                 FROM told WHERE kind = 'transfer'
+       UNION ALL SELECT 'bucket', CAST(bucket AS TEXT), step, path_ns, excess_ns, held_ns, undecided_ns
+                 FROM told WHERE bucket IS NOT NULL)
 SELECT "by", who, count(DISTINCT step) AS n_steps, sum(path_ns) AS path_ns,
        CASE WHEN t.ns > 0 THEN sum(path_ns) * 1.0 / t.ns END AS path_ratio, sum(excess_ns) AS excess_ns,
        sum(held_ns) AS held_ns, sum(undecided_ns) AS undecided_ns
@@ -139,8 +141,7 @@ SELECT p.step, s.key AS n, s.value ->> 0 AS rank, h.name AS host, s.value ->> 2 
        s.value ->> 8 AS dur_ns, s.value ->> 9 AS err_ns, s.value ->> 10 AS excess_ns,
        s.value ->> 11 AS held_ns, s.value ->> 12 AS held_err_ns, s.value ->> 13 AS undecided,
        s.value ->> 14 AS n_joined,
-       (SELECT b.bucket FROM raw_bucket b WHERE b.step = p.step AND b.rank = s.value ->> 0 AND b.ddp >= 0
-          AND b.group_id = s.value ->> 4 AND b.seq = s.value ->> 5) AS bucket
+       s.value ->> 15 AS bucket
 FROM raw_path p, json_each(p.segments) s JOIN raw_host h ON h.host_id = s.value ->> 1
 LEFT JOIN raw_group g ON g.group_id = s.value ->> 4;
 
@@ -267,3 +268,13 @@ SELECT g.at_ns, h.name AS host, g.rank, g.name, g.value FROM raw_gauge g JOIN ra
 
 DROP VIEW IF EXISTS meta;
 CREATE VIEW meta AS SELECT key, value FROM raw_meta WHERE typeof(value) <> 'blob';
+
+DROP VIEW IF EXISTS what_if;
+CREATE VIEW what_if AS
+SELECT scope, name, CASE WHEN scope = 'rank' THEN number END AS rank,
+       CASE WHEN scope = 'stage' THEN number END AS stage, slowdown_ratio, share_ratio, step_ns,
+       without_ns, err_ns, n_steps, method
+FROM raw_what_if;
+
+DROP VIEW IF EXISTS input;
+CREATE VIEW input AS SELECT input_id AS id, file, format, outcome, rank, n_events FROM raw_input;

@@ -20,6 +20,8 @@ static int by_key(const void *a, const void *b)
 		return x->kind < y->kind ? -1 : 1;
 	if (x->group != y->group)
 		return x->group < y->group ? -1 : 1;
+	if (x->bucket != y->bucket)
+		return x->bucket < y->bucket ? -1 : 1;
 	r = strcmp(x->name, y->name);
 	return r < 0 ? -1 : r > 0;
 }
@@ -63,7 +65,8 @@ int blame_put(struct graph *g, const struct fact_path *p)
 		if (!b)
 			return -ENOMEM;
 		*b = (struct fact_blame){ .step = p->step, .rank = s->rank, .host = s->host,
-					  .kind = s->kind, .name = s->name, .group = s->group, .n = 1,
+					  .kind = s->kind, .name = s->name, .group = s->group,
+					  .bucket = s->bucket, .n = 1,
 					  .path_ns = s->dur_ns, .excess_ns = s->excess_ns,
 					  .undecided_ns = s->undecided ? s->dur_ns : 0 };
 	}
@@ -75,7 +78,8 @@ int blame_put(struct graph *g, const struct fact_path *p)
 		if (held)
 			held->held_ns += s[i].held_ns;
 	}
-	qsort(v + first, g->facts->blames.n - first, sizeof *v, by_key);
+	if (p->n_segments > 0)
+		qsort(v + first, p->n_segments, sizeof *v, by_key);
 	for (size_t i = first; i < g->facts->blames.n; i++) {
 		if (n > first && by_key(&v[n - 1], &v[i]) == 0)
 			add_up(&v[n - 1], &v[i]);

@@ -151,7 +151,7 @@ static int on_step(struct steps *s, struct proc *p, struct ring *ring, uint32_t 
 		s->n_seen = step + 1;
 	if (st->first_end_now_ns == INT64_MIN)
 		st->first_end_now_ns = s->now_ns;
-	if (st->n_ended == s->world_size)
+	if (st->n_ended == steps_n_expected(s))
 		st->ready_now_ns = s->now_ns;
 	return 0;
 }

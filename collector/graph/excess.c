@@ -28,7 +28,7 @@ static int64_t over_median(int64_t *v, unsigned n, int64_t own_ns)
 
 struct peers { /* a few dozen ranks beside one */
 	const struct graph_step *gs;
-	int32_t rank;
+	int32_t rank, other; /* other: the last one given */
 	uint32_t stride, at;
 };
 
@@ -37,7 +37,7 @@ static struct peers peers_of(const struct graph_step *gs, int32_t rank)
 	uint32_t stride = (gs->n_ranks + EXCESS_PEERS - 1) / EXCESS_PEERS;
 
 	/* Odd, so that it does not fall on one place of every host or group. */
-	return (struct peers){ gs, rank, stride > 1 ? stride | 1 : 1, 0 };
+	return (struct peers){ gs, rank, -1, stride > 1 ? stride | 1 : 1, 0 };
 }
 
 static const struct rank_work *next_peer(struct peers *p)
@@ -46,6 +46,7 @@ static const struct rank_work *next_peer(struct peers *p)
 		const struct rank_work *w = p->gs->ranks[p->at];
 		bool other = p->at != (uint32_t)p->rank;
 
+		p->other = (int32_t)p->at;
 		p->at += p->stride;
 		if (other && w && w->to_ns != FACT_NONE && w->from_ns != FACT_NONE)
 			return w;
@@ -60,14 +61,35 @@ static const struct node *same_node(const struct rank_work *w, int64_t i, const 
 	return o && node_ran(o) && o->kind == n->kind && o->op == n->op && o->name == n->name ? o : NULL;
 }
 
-/* How long a call took since the last had arrived; -1 when that is not known. */
-static int64_t transfer_ns(const struct graph *g, const struct rank_work *w, const struct node *n)
+/* How long a message took since both of its ends were there; -1 when that is not known. */
+static int64_t message_ns(struct graph *g, const struct graph_step *gs, int32_t rank, const struct node *n)
 {
+	int32_t other = graph_message_peer(g, n->group, rank);
+	const struct rank_work *w = other >= 0 && (uint32_t)other < gs->n_ranks ? gs->ranks[other] : NULL;
+	const struct node *o = w ? graph_node(w, n->group, n->seq) : NULL;
+	struct instant begin, there;
+	struct gap late;
+
+	if (!o || !node_ran(o))
+		return -1;
+	roster_compare(g->roster);
+	begin = graph_instant(g, gs->ranks[rank], n->begin_ns);
+	there = graph_instant(g, w, o->begin_ns);
+	late = match_between(g->match, &there, &begin);
+	if (late.err_ns == CLOCK_UNBOUNDED)
+		return -1;
+	return n->end_ns - n->begin_ns - (late.ns > 0 ? late.ns : 0);
+}
+
+/* How long a call took since the last had arrived; -1 when that is not known. */
+static int64_t transfer_ns(struct graph *g, const struct graph_step *gs, int32_t rank, const struct node *n)
+{
+	const struct rank_work *w = gs->ranks[rank];
 	const struct coll_last *last;
 	struct instant late, end;
 
 	if (n->kind != NODE_CALL)
-		return -1;
+		return message_ns(g, gs, rank, n);
 	last = match_last(g->match, n->group - 1, match_seq(g->match, n->group - 1, n->seq));
 	if (!last || last->rank < 0)
 		return -1;
@@ -79,7 +101,7 @@ static int64_t transfer_ns(const struct graph *g, const struct rank_work *w, con
 	return match_between(g->match, &end, &late).ns;
 }
 
-int64_t excess_of_node(const struct graph *g, const struct graph_step *gs, int32_t rank,
+int64_t excess_of_node(struct graph *g, const struct graph_step *gs, int32_t rank,
 		       const struct node *n, int64_t own_ns)
 {
 	struct peers peers = peers_of(gs, rank);
@@ -89,9 +111,11 @@ int64_t excess_of_node(const struct graph *g, const struct graph_step *gs, int32
 
 	while (n_v < EXCESS_PEERS && (w = next_peer(&peers))) {
 		const struct node *o = same_node(w, at, n);
-		int64_t ns = !o ? -1 : n->kind == NODE_KERNEL ? o->end_ns - o->begin_ns
-							      : transfer_ns(g, w, o);
+		int64_t ns;
 
+		if (!o)
+			continue;
+		ns = n->kind == NODE_KERNEL ? o->end_ns - o->begin_ns : transfer_ns(g, gs, peers.other, o);
 		if (ns >= 0)
 			v[n_v++] = ns;
 	}

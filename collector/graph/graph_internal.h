@@ -62,7 +62,7 @@ int32_t graph_message_peer(struct graph *g, uint32_t group, int32_t rank);
 
 /* excess.c */
 #define EXCESS_PEERS 32
-int64_t excess_of_node(const struct graph *g, const struct graph_step *gs, int32_t rank,
+int64_t excess_of_node(struct graph *g, const struct graph_step *gs, int32_t rank,
 		       const struct node *n, int64_t own_ns);
 /* Of the host between two calls that block: after node k of the rank, up to node j
  * (-1: the begin and the end of its step). */

@@ -45,6 +45,16 @@ static const char *name_of(const struct graph *g, const struct stretch *s)
 	return s->node ? text_of(g, s->node->name) : "";
 }
 
+/* The gradient bucket that a call is for; UINT32_MAX. */
+static uint32_t bucket_of(const struct rank_work *w, const struct node *n)
+{
+	for (uint32_t i = 0; i < w->n_items; i++)
+		if (w->items[i].label == IN_BUCKET && w->items[i].what == n->group &&
+		    w->items[i].seq == n->seq)
+			return w->items[i].key & 0xffff;
+	return UINT32_MAX;
+}
+
 static int put_segment(struct graph *g, struct names *names, const struct stretch *s,
 		       int64_t begin_ns)
 {
@@ -56,12 +66,14 @@ static int put_segment(struct graph *g, struct names *names, const struct stretc
 	*f = (struct fact_segment){ .kind = (enum fact_segment_kind)s->kind, .rank = s->rank,
 				    .from_rank = s->from, .host = g->roster->hosts[p->host].id,
 				    .name = keep(names, name_of(g, s)), .group = UINT32_MAX,
+				    .bucket = UINT32_MAX,
 				    .begin_ns = begin_ns, .dur_ns = s->dur_ns, .err_ns = s->err_ns,
 				    .excess_ns = s->excess_ns, .held_ns = s->held_ns,
 				    .held_err_ns = s->held_err_ns, .undecided = s->undecided,
 				    .n_joined = s->n_joined };
 	if (s->node && s->node->kind == NODE_CALL) {
 		f->group = s->node->group - 1;
+		f->bucket = bucket_of(s->w, s->node);
 		f->seq = match_seq(g->match, f->group, s->node->seq);
 	} else if (s->node && s->node->kind == NODE_MESSAGE) {
 		f->seq = s->node->seq;

@@ -224,10 +224,10 @@ static bool is_ready(const struct steps *s, const struct step *st)
 {
 	if (st->n_ended == 0)
 		return false;
-	if (st->n_ended < s->world_size) {
+	if (st->n_ended < steps_n_expected(s)) {
 		uint32_t n_gone = 0;
 
-		if (st->n_ended + s->n_gone < s->world_size)
+		if (st->n_ended + s->n_gone < steps_n_expected(s))
 			return false;
 		for (uint32_t i = 0; i < s->roster->n_procs; i++) {
 			const struct proc *p = &s->roster->procs[i];
@@ -238,7 +238,7 @@ static bool is_ready(const struct steps *s, const struct step *st)
 			     st->ranks[p->rank].end_ns == FACT_NONE))
 				n_gone++;
 		}
-		if (st->n_ended + n_gone < s->world_size)
+		if (st->n_ended + n_gone < steps_n_expected(s))
 			return false;
 	}
 	for (uint32_t i = 0; i < st->n_ranks; i++)

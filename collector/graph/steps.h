@@ -106,6 +106,7 @@ struct steps {
 	uint32_t n_open_config;
 	int64_t late_ns, now_ns;
 	uint32_t world_size, n_gone;
+	uint32_t n_told_of; /* ranks that there is word of; 0 = the whole world */
 	struct step *v; /* by number */
 	uint32_t n_slots;
 	uint32_t base, next_step; /* everything below base is forgotten */
@@ -138,6 +139,12 @@ struct steps {
 	bool any_complete;
 	uint32_t first_complete, last_complete;
 };
+
+/* How many ranks end a complete step. */
+static inline uint32_t steps_n_expected(const struct steps *s)
+{
+	return s->n_told_of && s->n_told_of < s->world_size ? s->n_told_of : s->world_size;
+}
 
 void steps_init(struct steps *s, struct roster *r, struct match *m, struct facts *f,
 		uint32_t n_open, int64_t late_ns);

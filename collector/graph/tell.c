@@ -109,7 +109,7 @@ static int tell_ranks(struct steps *s, const struct step *st, struct fact_step *
 				   .dur_ns = end_ns - begin_ns,
 				   .n_ranks = (uint32_t)n,
 				   .slowest_rank = -1,
-				   .complete = n >= s->world_size };
+				   .complete = n >= steps_n_expected(s) };
 	if (n == 1 || s->roster->n_hosts == 1)
 		ret->dur_err_ns = 2 * rows[0].dur_err_ns;
 	else if (s->match->evidence)

@@ -30,7 +30,7 @@
 	X(put_bucket, 14)                                                                      \
 	X(put_path, 6)                                                                         \
 	X(thin_paths, 1)                                                                       \
-	X(put_blame, 11)                                                                       \
+	X(put_blame, 12)                                                                       \
 	X(forget_blame, 1)                                                                     \
 	X(put_verdict, 17)                                                                     \
 	X(put_snapshot, 8)                                                                     \
@@ -41,7 +41,9 @@
 	X(put_contradiction, 8)                                                                \
 	X(put_clock_pair, 8)                                                                   \
 	X(put_comm_class, 22)                                                                  \
-	X(put_stage, 13)
+	X(put_stage, 13)                                                                       \
+	X(put_what_if, 10)                                                                     \
+	X(put_input, 5)
 
 struct store {
 	/* set by store_open(), then read-only */

@@ -599,6 +599,44 @@ static int write_comm_class(struct store *s, const struct fact_comm_class *v)
 	return run(s, &b);
 }
 
+static int write_what_if(struct store *s, const struct fact_what_if *v)
+{
+	struct bind b = { s->put_what_if, 0 };
+
+	bind_text(&b, v->scope);
+	bind_text(&b, v->name);
+	bind_int_unless(&b, v->number, -1);
+	bind_real(&b, v->slowdown);
+	bind_real(&b, v->share);
+	bind_int(&b, v->step_ns);
+	bind_ns(&b, v->without_ns);
+	bind_int_unless(&b, v->err_ns, FACT_UNBOUNDED);
+	bind_int(&b, v->n_steps);
+	bind_text(&b, v->method);
+	return run(s, &b);
+}
+
+static int write_meta(struct store *s, const struct row_meta *v)
+{
+	struct bind b = { s->put_meta, 0 };
+
+	bind_text(&b, v->key);
+	bind_text(&b, v->value);
+	return run(s, &b);
+}
+
+static int write_input(struct store *s, const struct row_input *v)
+{
+	struct bind b = { s->put_input, 0 };
+
+	bind_text(&b, v->file);
+	sqlite3_bind_text(b.q, ++b.at, v->format, -1, SQLITE_STATIC); /* NULL stays NULL */
+	bind_text(&b, v->outcome);
+	bind_int_unless(&b, v->rank, -1);
+	bind_u64(&b, v->n_events);
+	return run(s, &b);
+}
+
 static int write_clock(struct store *s, const struct fact_clock *v)
 {
 	struct bind b = { s->put_clock, 0 };
@@ -686,6 +724,9 @@ int store_write_rows(struct store *s, struct store_job *j)
 	EACH(f->stages, write_stage)
 	EACH(f->pairs, write_clock_pair)
 	EACH(f->comm_classes, write_comm_class)
+	EACH(f->what_ifs, write_what_if)
+	EACH(j->inputs, write_input)
+	EACH(j->metas, write_meta)
 	EACH(f->steps, write_step)
 	EACH(f->rank_steps, write_rank_step)
 	EACH(f->buckets, write_bucket)

@@ -44,7 +44,9 @@ static void put_segment(FILE *f, const struct fact_segment *v, int64_t begin_ns)
 	put_ns(f, v->excess_ns);
 	put_ns(f, v->held_ns);
 	put_ns(f, v->held_err_ns);
-	fprintf(f, ",%d,%u]", v->undecided, v->n_joined);
+	fprintf(f, ",%d,%u", v->undecided, v->n_joined);
+	put_ns(f, v->bucket == UINT32_MAX ? FACT_NONE : (int64_t)v->bucket);
+	putc(']', f);
 }
 
 static char *segments_json(const struct fact_path *v, const struct facts *facts)
@@ -99,6 +101,7 @@ int store_write_blame(struct store *s, const struct fact_blame *v)
 	bind_text(&b, fact_segment_name(v->kind));
 	bind_text(&b, v->name);
 	bind_int(&b, v->group == UINT32_MAX ? -1 : (int64_t)v->group);
+	bind_int(&b, v->bucket == UINT32_MAX ? -1 : (int64_t)v->bucket);
 	bind_int(&b, v->n);
 	bind_int(&b, v->path_ns);
 	bind_ns(&b, v->excess_ns);

@@ -82,6 +82,7 @@ int localised_tell(struct rules *r, const struct standstill *s)
 	f.evidence_json = "[{\"view\":\"arrival\"}]";
 	f.rules_out_json = "[\"mismatch.order: what is known of the calls agrees\"]";
 	r->waits = s->n_absent > 0;
+	r->wait_line.used = false;
 	r->wait_group = s->group;
 	r->wait_call = s->call;
 	r->wait_proc = s->n_absent > 0 ? s->absent[0] : UINT32_MAX;
@@ -89,16 +90,24 @@ int localised_tell(struct rules *r, const struct standstill *s)
 	return rules_tell(r, &f) < 0 ? -ENOMEM : 1;
 }
 
+void peer_busy_event(struct rules *r)
+{
+	const struct line *v = r->waits && !r->wait_line.used
+				       ? ledger_line(&r->ledger.pages[r->wait_group], r->wait_call)
+				       : NULL;
+
+	if (v && v->n_entered >= r->ledger.match->groups[r->wait_group].n_expected)
+		r->wait_line = *v;
+}
+
 int peer_busy_look(struct rules *r)
 {
 	int64_t limit_ns = standstill_limit_ns(r), waited_ns;
-	const struct line *v = r->waits ? ledger_line(&r->ledger.pages[r->wait_group], r->wait_call) :
-					  NULL;
+	const struct line *v = &r->wait_line;
 	char sentence[500], detail[160], since[32];
 	struct finding f;
 
-	if (!v || r->wait_proc == UINT32_MAX ||
-	    v->n_entered < r->ledger.match->groups[r->wait_group].n_expected)
+	if (!r->waits || !v->used || r->wait_proc == UINT32_MAX)
 		return 0;
 	r->waits = r->held = false;
 	waited_ns = v->last_now_ns - v->entered_now_ns;

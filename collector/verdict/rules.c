@@ -1,4 +1,5 @@
 #include "rules.h"
+#include "standstill.h"
 #include "words.h"
 
 #include <errno.h>
@@ -48,6 +49,7 @@ int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_
 	uint32_t proc = (uint32_t)(p - r->ledger.roster->procs);
 	int e = ledger_event(&r->ledger, p, ev, restart_count);
 
+	peer_busy_event(r);
 	if (e == 0)
 		e = gathers_event(&r->gathers, proc, ev);
 	if (e == 0)
@@ -165,6 +167,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		stages_look, checkpoint_look, rotating_placement_look, rotating_pause_look, stage_imbalance_look,
 		pace_look,
 		amplified_look, bubble_look,
+		replayed_look, /* after all that are nearer to a reason */
 	};
 	int e;
 

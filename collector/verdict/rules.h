@@ -26,6 +26,7 @@
 #include "ledger.h"
 #include "pauses.h"
 #include "placement.h"
+#include "replayed.h"
 #include "side.h"
 #include "step_times.h"
 #include "transfers.h"
@@ -66,6 +67,7 @@ struct rules_slow { /* what was told to make the job slow */
 struct rules {
 	struct ledger ledger;
 	struct side side;
+	struct replayed replayed;
 	struct gauges gauges;
 	struct latecomers latecomers;
 	struct transfers transfers;
@@ -103,6 +105,7 @@ struct rules {
 	bool waits;
 	uint32_t wait_group, wait_proc;
 	uint64_t wait_call;
+	struct line wait_line; /* of it, once all have come; unused before */
 	char wait_work[160];
 	struct finding start; /* what was told of start-up; no class: nothing */
 	char start_sentence[700];
@@ -190,3 +193,4 @@ int checkpoint_look(struct rules *r);
 int rotating_pause_look(struct rules *r);
 int rotating_placement_look(struct rules *r);
 int clock_stamps_look(struct rules *r);
+int replayed_look(struct rules *r);

@@ -42,6 +42,8 @@ int group_order_tell(struct rules *r, const struct standstill *s);
 int localised_tell(struct rules *r, const struct standstill *s);
 /* What a told standstill turned out to be, once the ranks have come. */
 int peer_busy_look(struct rules *r);
+/* An event was taken: the call may be forgotten by the next look, so many may follow. */
+void peer_busy_event(struct rules *r);
 
 /* What they have in common: group, call, step, and the absent ranks that `is` picks. */
 void standstill_finding(const struct rules *r, const struct standstill *s, struct finding *ret,

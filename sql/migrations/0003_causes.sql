@@ -24,19 +24,30 @@ CREATE TABLE raw_stage_step (
   wait_ns INTEGER NOT NULL, step_ns INTEGER NOT NULL, theory_ratio REAL NOT NULL,
   PRIMARY KEY (step, rank)) WITHOUT ROWID;
 -- The critical path of each step. segments: JSON [[rank, host_id, kind, name, group_id, seq, from_rank,
--- begin - begin_ns, dur, err, excess, held, held_err, undecided, n_joined], …] in the order of time; NULL where it
+-- begin - begin_ns, dur, err, excess, held, held_err, undecided, n_joined, bucket], …] in the order of time; NULL where it
 -- was dropped: `syncline path` makes it anew from the events.
 CREATE TABLE raw_path (
   step INTEGER PRIMARY KEY, begin_ns INTEGER NOT NULL, dur_ns INTEGER NOT NULL,
   dur_err_ns INTEGER NOT NULL, complete INTEGER NOT NULL, segments TEXT);
 CREATE INDEX raw_path_kept ON raw_path (step) WHERE segments IS NOT NULL;
 
--- What of it was whose, of every step. group_id -1 = no collective.
+-- What of it was whose, of every step. group_id, bucket -1 = none.
 CREATE TABLE raw_blame (
   step INTEGER NOT NULL, rank INTEGER NOT NULL, host_id INTEGER NOT NULL, kind TEXT NOT NULL,
-  name TEXT NOT NULL, group_id INTEGER NOT NULL, n INTEGER NOT NULL, path_ns INTEGER NOT NULL,
+  name TEXT NOT NULL, group_id INTEGER NOT NULL, bucket INTEGER NOT NULL,
+  n INTEGER NOT NULL, path_ns INTEGER NOT NULL,
   excess_ns INTEGER, held_ns INTEGER NOT NULL, undecided_ns INTEGER NOT NULL,
-  PRIMARY KEY (step, rank, kind, name, group_id)) WITHOUT ROWID;
+  PRIMARY KEY (step, rank, kind, name, group_id, bucket)) WITHOUT ROWID;
 
 -- Calls of devices have stages too: ddp -1, bucket = place in the step.
 ALTER TABLE raw_bucket ADD COLUMN group_id INTEGER;
+-- What the job would do if a part of it was ideal, or it alone was not.
+CREATE TABLE raw_what_if (
+  scope TEXT NOT NULL, name TEXT NOT NULL, number INTEGER, slowdown_ratio REAL, share_ratio REAL,
+  step_ns INTEGER NOT NULL, without_ns INTEGER, err_ns INTEGER, n_steps INTEGER NOT NULL,
+  method TEXT NOT NULL, PRIMARY KEY (scope, name)) WITHOUT ROWID;
+
+-- Files that an import read.
+CREATE TABLE raw_input (
+  input_id INTEGER PRIMARY KEY, file TEXT NOT NULL, format TEXT, outcome TEXT NOT NULL, rank INTEGER,
+  n_events INTEGER NOT NULL);

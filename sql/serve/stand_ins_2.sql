@@ -16,14 +16,14 @@ SELECT step, stage, rank, pipeline, n_stages, n_micro, work_ns, collective_ns, m
        step_ns - work_ns - collective_ns AS idle_ns, step_ns, theory_ratio
 FROM temp.raw_stage_step;
 CREATE TEMP TABLE raw_path (step INTEGER PRIMARY KEY, begin_ns, dur_ns, dur_err_ns, complete, segments);
-CREATE TEMP TABLE raw_blame (step, rank, host_id, kind, name, group_id, n, path_ns, excess_ns, held_ns, undecided_ns);
+CREATE TEMP TABLE raw_blame (step, rank, host_id, kind, name, group_id, bucket, n, path_ns, excess_ns, held_ns, undecided_ns);
 CREATE TEMP VIEW step_path AS
 SELECT step, begin_ns, dur_ns, dur_err_ns, complete, segments IS NOT NULL AS kept FROM temp.raw_path;
 CREATE TEMP VIEW blame AS
 SELECT b.rank, b.n_last, b.n_decided, b.n_undecided, b.wait_caused_ns, 0 AS path_ns, NULL AS excess_ns, 0 AS held_ns
 FROM main.blame b;
 CREATE TEMP VIEW blame_step AS
-SELECT step, rank, NULL AS host, NULL AS stage, kind, name, NULL AS comm_id, n, path_ns, excess_ns, held_ns, undecided_ns
+SELECT step, rank, NULL AS host, NULL AS stage, kind, name, NULL AS comm_id, bucket, n, path_ns, excess_ns, held_ns, undecided_ns
 FROM temp.raw_blame;
 CREATE TEMP VIEW blame_by AS
 SELECT NULL AS "by", NULL AS who, 0 AS n_steps, path_ns, 0.0 AS path_ratio, excess_ns, held_ns, undecided_ns
@@ -40,3 +40,11 @@ SELECT step, NULL AS kind, NULL AS comm_id, NULL AS seq, NULL AS from_rank, NULL
 CREATE TEMP VIEW bucket_stage AS
 SELECT rank, step, ddp, micro, bucket, NULL AS comm_id, bytes, seq, ready_ns, submitted_ns, started_ns, reduced_ns,
        applied_ns, err_ns FROM main.raw_bucket;
+CREATE TEMP TABLE raw_what_if (scope, name, number, slowdown_ratio, share_ratio, step_ns, without_ns, err_ns, n_steps, method);
+CREATE TEMP VIEW what_if AS
+SELECT scope, name, CASE WHEN scope = 'rank' THEN number END AS rank,
+       CASE WHEN scope = 'stage' THEN number END AS stage, slowdown_ratio, share_ratio, step_ns,
+       without_ns, err_ns, n_steps, method
+FROM temp.raw_what_if;
+CREATE TEMP TABLE raw_input (input_id INTEGER PRIMARY KEY, file, format, outcome, rank, n_events);
+CREATE TEMP VIEW input AS SELECT input_id AS id, file, format, outcome, rank, n_events FROM temp.raw_input;

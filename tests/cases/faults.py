@@ -154,7 +154,7 @@ def change_call(rng, change, name, kinds=("ddp", "accumulation"), **more):
 
 def other_size(rng, job, rank, at):
     op = list(job.ops[rank][at])
-    op[3] = op[3] + rng.choice([-2, 7, 1024, -op[3] // 2])
+    op[3] = op[3] + rng.choice([-2, 7, 1024, 3 - op[3] // 2])  # no size that is another call's
     job.ops[rank][at] = op
 
 

@@ -23,7 +23,7 @@ import json_schema
 ROOT = catalogue.ROOT
 BUILD = os.path.abspath(os.environ.get("SYNCLINE_BUILD", os.path.join(ROOT, "b")))
 SYNCLINE = os.path.join(BUILD, "syncline")
-COMMANDS = ["run", "demo", "report", "sql", "status", "serve", "sim", "doctor", "version"]
+COMMANDS = ["run", "demo", "report", "sql", "status", "serve", "import", "sim", "doctor", "version"]
 
 
 def environment(**more):
