@@ -63,12 +63,14 @@ static json_t *row_object(sqlite3_stmt *q)
 	return row;
 }
 
-json_t *rows_all(struct db *d, const char *sql)
+static json_t *all(struct db *d, const char *sql, const int64_t *param)
 {
 	json_t *list = json_array();
 	sqlite3_stmt *q = NULL;
 	int rc = sqlite3_prepare_v2(d->handle, sql, -1, &q, NULL);
 
+	if (rc == SQLITE_OK && param)
+		rc = sqlite3_bind_int64(q, 1, *param);
 	if (rc == SQLITE_OK)
 		while ((rc = sqlite3_step(q)) == SQLITE_ROW)
 			json_array_append_new(list, row_object(q));
@@ -78,6 +80,16 @@ json_t *rows_all(struct db *d, const char *sql)
 	snprintf(d->why, sizeof d->why, "cannot read the tables: %s", sqlite3_errmsg(d->handle));
 	json_decref(list);
 	return NULL;
+}
+
+json_t *rows_all(struct db *d, const char *sql)
+{
+	return all(d, sql, NULL);
+}
+
+json_t *rows_all_of(struct db *d, const char *sql, int64_t param)
+{
+	return all(d, sql, &param);
 }
 
 json_t *rows_one(struct db *d, const char *sql)

@@ -8,6 +8,8 @@
 /* One object a row, by the names of the columns; "name:json" and "name:bool" say
  * how a column is to be read. A new reference, or NULL with a sentence in d->why. */
 json_t *rows_all(struct db *d, const char *sql);
+/* The same with one number as its parameter. */
+json_t *rows_all_of(struct db *d, const char *sql, int64_t param);
 /* The only row; an empty object when there is none. */
 json_t *rows_one(struct db *d, const char *sql);
 

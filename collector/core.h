@@ -13,6 +13,8 @@
 #include "facts.h"
 #include "../proto/event.h"
 
+#include <stdbool.h>
+
 struct core;
 
 struct core_config {
@@ -21,7 +23,10 @@ struct core_config {
 	 * hundred short steps before the next thread's chunk comes). */
 	uint32_t n_open_steps;
 	uint32_t n_open_collectives; /* a group; 0 = 4096 */
+	/* Ranks that will be told of, whatever their numbers; 0 = the whole world. */
+	uint32_t n_ranks;
 	int64_t step_late_ns; /* close a step this long after its first end; 0 = 2 s */
+	bool no_paths;	      /* of steps: to see what they cost */
 };
 
 /* facts is where everything is appended; it may be swapped by core_set_facts().
@@ -69,12 +74,19 @@ int core_record(struct core *c, uint32_t process, host_time at, const char *cate
  * Kept are the newest of each, and a thinned past. */
 int core_gauge(struct core *c, uint32_t process, uint32_t host, host_time at, const char *name,
 	       double value);
+/* What a replay of all the job's operations found, for the rules; its facts are the
+ * caller's to store. */
+void core_replayed(struct core *c, const struct fact_what_if *v, size_t n, uint32_t first_step,
+		   uint32_t last_step);
 /* n events of this process are gone for good; lowers coverage from here on. */
 int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n);
 
 /* These came after their turn, behind a gap that core_lost() told of: they are
  * stored, and counted as late. */
 void core_late(struct core *c, const struct event *ev, size_t n);
+
+/* The edges of this step are told with its path, to facts->edges. */
+void core_edges(struct core *c, uint32_t step);
 
 /* Let time pass: closes late steps, runs rules. Call it at least 4 times a second. */
 int core_tick(struct core *c, fleet_time now);

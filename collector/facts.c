@@ -22,10 +22,17 @@ void facts_clear(struct facts *f)
 	f->arrivals.n = 0;
 	f->groups.n = 0;
 	f->buckets.n = 0;
+	f->paths.n = 0;
+	f->segments.n = 0;
+	f->blames.n = 0;
+	f->edges.n = 0;
 	f->verdicts.n = 0;
 	f->clocks.n = 0;
 	f->contradictions.n = 0;
 	f->pairs.n = 0;
+	f->comm_classes.n = 0;
+	f->stages.n = 0;
+	f->what_ifs.n = 0;
 	f->tiles.n = 0;
 	f->strings.n = 0;
 }
@@ -39,13 +46,66 @@ void facts_fini(struct facts *f)
 	free(f->arrivals.v);
 	free(f->groups.v);
 	free(f->buckets.v);
+	free(f->paths.v);
+	free(f->segments.v);
+	free(f->blames.v);
+	free(f->edges.v);
 	free(f->verdicts.v);
 	free(f->clocks.v);
 	free(f->contradictions.v);
 	free(f->pairs.v);
+	free(f->comm_classes.v);
+	free(f->stages.v);
+	free(f->what_ifs.v);
 	free(f->tiles.v);
 	free(f->strings.v);
 	facts_init(f);
+}
+
+const char *fact_segment_name(enum fact_segment_kind kind)
+{
+	switch (kind) {
+	case SEGMENT_HOST:
+		return "host";
+	case SEGMENT_WORK:
+		return "work";
+	case SEGMENT_INPUT:
+		return "input";
+	case SEGMENT_KERNEL:
+		return "kernel";
+	case SEGMENT_LAUNCH:
+		return "launch";
+	case SEGMENT_QUEUE:
+		return "queue";
+	case SEGMENT_TRANSFER:
+		return "transfer";
+	case SEGMENT_CARRY:
+		return "carry";
+	case SEGMENT_N:
+		break;
+	}
+	return "unknown";
+}
+
+const char *fact_edge_name(enum fact_edge_kind kind)
+{
+	switch (kind) {
+	case EDGE_PROGRAM:
+		return "program";
+	case EDGE_STREAM:
+		return "stream";
+	case EDGE_LAUNCH:
+		return "launch";
+	case EDGE_WAIT:
+		return "wait";
+	case EDGE_ENTRY:
+		return "entry";
+	case EDGE_END:
+		return "end";
+	case EDGE_N:
+		break;
+	}
+	return "unknown";
 }
 
 bool facts_reserve(void **v, size_t *n, size_t *n_alloc, size_t size)

@@ -61,6 +61,7 @@ struct large {
 	struct buffer *events[N_RINGS]; /* by rank */
 	uint64_t *n_messages[4];	/* by rank: from up, to up, from down, to down */
 	uint32_t *n_launches;		/* by rank */
+	uint8_t *streams;		/* by rank: of the last launch */
 	uint64_t chunk;
 	int64_t ticked_ns, begin_ns, end_ns;
 	bool hung, no_memory;
@@ -247,6 +248,11 @@ static uint32_t say_launch(struct large *l, uint32_t rank, unsigned stream, uint
 	uint32_t number = ++l->n_launches[rank];
 
 	say(l, RING_HOST, rank, l->real.host_ns[rank], EVENT_LAUNCH, stream, name, number, 0);
+	/* One thing after the other; in a stream that needs no word. */
+	if (number > 1 && l->streams[rank] != stream)
+		say(l, RING_HOST, rank, l->real.host_ns[rank], EVENT_STREAM_WAIT, stream, 0, number,
+		    number - 1);
+	l->streams[rank] = (uint8_t)stream;
 	return number;
 }
 
@@ -728,7 +734,8 @@ int large_new(struct large **ret, const struct large_config *cfg)
 	l->n_ops = calloc(l->cfg.pp, sizeof *l->n_ops);
 	l->offset_ns = calloc(l->n_hosts, sizeof *l->offset_ns);
 	l->n_launches = calloc(l->world, sizeof *l->n_launches);
-	fine = l->ops && l->n_ops && l->offset_ns && l->n_launches;
+	l->streams = calloc(l->world, sizeof *l->streams);
+	fine = l->ops && l->n_ops && l->offset_ns && l->n_launches && l->streams;
 	for (unsigned i = 0; i < N_RINGS; i++)
 		fine &= (l->events[i] = calloc(l->world, sizeof **l->events)) != NULL;
 	for (unsigned i = 0; i < 4; i++)
@@ -767,5 +774,6 @@ void large_free(struct large *l)
 	free(l->n_ops);
 	free(l->offset_ns);
 	free(l->n_launches);
+	free(l->streams);
 	free(l);
 }

@@ -16,9 +16,11 @@
 #include "../facts.h"
 
 #define MATCH_MAX_MEMBERS FACT_MAX_RANKS
+#define MATCH_COMMON_CALLS 3 /* that begin together in a row, before a group is read so (split.h) */
 
 struct arrival {
 	int64_t enter_ns, exit_ns; /* host time; FACT_NONE */
+	int64_t ready_ns; /* its work before ended on this thread or stream; FACT_NONE */
 	uint32_t proc;		   /* index */
 };
 
@@ -29,6 +31,8 @@ struct coll_last {
 	int32_t rank;
 	uint32_t proc;	       /* index; its host's clock */
 	int64_t host_ns;
+	uint32_t next_proc;    /* who came before it, as far as can be told; UINT32_MAX = nobody */
+	int64_t next_host_ns;
 };
 
 struct coll {
@@ -37,6 +41,7 @@ struct coll {
 	uint8_t op, dtype;
 	uint32_t step;
 	uint32_t n_entered, n_done, n_alloc; /* done: entered and left */
+	bool uneven; /* sizes differ where they honestly may */
 	uint64_t bytes, first_chunk;
 	int64_t first_now_ns, done_now_ns; /* core time */
 	struct arrival *arrivals;	   /* by member; NULL once closed */
@@ -58,6 +63,8 @@ struct group {
 	uint64_t told_below; /* everything below is final */
 	uint64_t next_seq;   /* largest seen + 1 */
 	bool started;
+	uint8_t n_common; /* calls in a row that began together, up to MATCH_COMMON_CALLS */
+	uint64_t common_seq; /* the newest of them */
 };
 
 struct match {
@@ -76,6 +83,8 @@ struct match {
 	union arrival_block *spare[16];
 	struct match_point *points; /* scratch */
 	size_t n_points;
+	struct host_gap *host_gaps; /* scratch, by host */
+	uint32_t n_host_gaps;
 	bool finishing;
 	/* Each collective once, when it is final, before it is told for the last time and
 	 * while its arrivals are there; may be NULL. 0 or negative errno. */
@@ -106,6 +115,7 @@ struct match_call {
 	uint64_t bytes;
 	uint32_t step;
 	int64_t at_ns; /* host */
+	int64_t ready_ns; /* host; of a begin, FACT_NONE = not known */
 	uint64_t chunk;
 };
 /* ret_seq: the whole number. 0, 1 when the call is too old to be known (counted),
@@ -116,6 +126,8 @@ uint64_t match_seq(const struct match *m, uint32_t group, uint32_t seq_low);
 
 /* Who was last in it, or NULL when nothing is known (any more). */
 const struct coll_last *match_last(struct match *m, uint32_t group, uint64_t seq);
+/* Of its input, as the first rank had it; 0 when it is not remembered. */
+uint64_t match_bytes(const struct match *m, uint32_t group, uint64_t seq);
 /* The chunk of its first event, UINT64_MAX when not remembered. */
 uint64_t match_first_chunk(const struct match *m, uint32_t group, uint64_t seq);
 

@@ -2,6 +2,7 @@
  * whether the clocks can tell them apart.
  */
 #include "match_internal.h"
+#include "split.h"
 
 static bool disjoint(const struct match *m, const struct match_point *late,
 		     const struct match_point *other)
@@ -28,7 +29,7 @@ static bool is_later(const struct match_point *a, const struct match_point *b)
 size_t match_place(struct match *m, const struct group *g, struct coll *c, size_t *ret_first,
 		   size_t *ret_last)
 {
-	size_t n = 0, first = 0, last = 0;
+	size_t n = 0, first = 0, last = 0, next = SIZE_MAX;
 
 	if (m->n_points < g->n_members) {
 		struct match_point *grown = realloc(m->points, g->n_members * sizeof *grown);
@@ -52,14 +53,18 @@ size_t match_place(struct match *m, const struct group *g, struct coll *c, size_
 						       a->enter_ns) };
 		if (is_later(&m->points[first], p))
 			first = n;
-		if (is_later(p, &m->points[last]))
+		if (n > 0 && is_later(p, &m->points[last])) {
+			next = last;
 			last = n;
+		} else if (n > 0 && (next == SIZE_MAX || is_later(p, &m->points[next]))) {
+			next = n;
+		}
 		n++;
 	}
 	*ret_first = first;
 	*ret_last = last;
 
-	c->last = (struct coll_last){ .rank = -1 };
+	c->last = (struct coll_last){ .rank = -1, .next_proc = UINT32_MAX };
 	c->last_valid = true;
 	if (n == 0)
 		return 0;
@@ -71,6 +76,10 @@ size_t match_place(struct match *m, const struct group *g, struct coll *c, size_
 	c->last.rank = g->ranks[m->points[last].member];
 	c->last.proc = m->points[last].is.proc;
 	c->last.host_ns = m->points[last].is.host_ns;
+	if (next != SIZE_MAX) {
+		c->last.next_proc = m->points[next].is.proc;
+		c->last.next_host_ns = m->points[next].is.host_ns;
+	}
 	return n;
 }
 
@@ -78,7 +87,7 @@ int match_tell(struct match *m, uint32_t group, struct coll *c)
 {
 	struct group *g = &m->groups[group];
 	struct fact_collective *f;
-	size_t first, last, n_before = m->facts->arrivals.n;
+	size_t first, last, n_points, n_before = m->facts->arrivals.n;
 	const struct match_point *pf, *pl;
 	int64_t end_ns = FACT_NONE;
 	struct gap skew;
@@ -86,7 +95,8 @@ int match_tell(struct match *m, uint32_t group, struct coll *c)
 
 	c->told = true;
 	c->changed = false;
-	if (match_place(m, g, c, &first, &last) == 0)
+	n_points = match_place(m, g, c, &first, &last);
+	if (n_points == 0)
 		return c->n_entered ? -ENOMEM : 0; /* only ends were seen: nothing to say */
 	r = match_tell_group(m, group);
 	if (r < 0)
@@ -141,5 +151,5 @@ int match_tell(struct match *m, uint32_t group, struct coll *c)
 	f->n_seen = (uint32_t)(m->facts->arrivals.n - n_before);
 	f->first_arrival_index = n_before;
 	m->n_told++;
-	return 0;
+	return split_call(m, g, c, pl, n_points, f, m->facts->arrivals.v + n_before);
 }

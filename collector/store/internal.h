@@ -24,10 +24,14 @@
 	X(put_gauge, 5)                                                                        \
 	X(put_meta, 2)                                                                         \
 	X(put_step, 7)                                                                         \
-	X(put_rank_step, 18)                                                                   \
-	X(put_collective, 17)                                                                  \
+	X(put_rank_step, 21)                                                                   \
+	X(put_collective, 18)                                                                  \
 	X(put_group, 4)                                                                        \
-	X(put_bucket, 13)                                                                      \
+	X(put_bucket, 14)                                                                      \
+	X(put_path, 6)                                                                         \
+	X(thin_paths, 1)                                                                       \
+	X(put_blame, 11)                                                                       \
+	X(forget_blame, 1)                                                                     \
 	X(put_verdict, 17)                                                                     \
 	X(put_snapshot, 8)                                                                     \
 	X(put_clock_step, 6)                                                                   \
@@ -35,7 +39,11 @@
 	X(put_clock_path, 11)                                                                  \
 	X(put_clock, 9)                                                                        \
 	X(put_contradiction, 8)                                                                \
-	X(put_clock_pair, 8)
+	X(put_clock_pair, 8)                                                                   \
+	X(put_comm_class, 22)                                                                  \
+	X(put_stage, 13)                                                                       \
+	X(put_what_if, 10)                                                                     \
+	X(put_input, 5)
 
 struct store {
 	/* set by store_open(), then read-only */
@@ -89,3 +97,6 @@ int store_prepare(sqlite3 *db, const char *sql, int n_params, sqlite3_stmt **ret
 
 /* write.c: one job's rows inside an open transaction. */
 int store_write_rows(struct store *s, struct store_job *j);
+/* write_path.c: the critical path of a step, and what of it was whose. */
+int store_write_path(struct store *s, const struct fact_path *v, const struct facts *f);
+int store_write_blame(struct store *s, const struct fact_blame *v);

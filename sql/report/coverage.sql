@@ -11,6 +11,6 @@ SELECT (SELECT world_size FROM run) AS ranks_expected,
        coalesce(sum(n) FILTER (WHERE place IN ('text', 'names')), 0) AS texts_lost,
        coalesce(sum(n) FILTER (WHERE place = 'late'), 0) AS events_late,
        (SELECT count(*) FROM step WHERE NOT complete) AS steps_incomplete,
-       (SELECT count(*) FROM bucket_stage) AS buckets,
-       (SELECT count(*) FROM bucket_stage WHERE submitted_ns IS NULL) AS buckets_unseen
+       (SELECT count(*) FROM bucket_stage WHERE ddp IS NOT NULL) AS buckets,
+       (SELECT count(*) FROM bucket_stage WHERE ddp IS NOT NULL AND submitted_ns IS NULL) AS buckets_unseen
 FROM drop_count;

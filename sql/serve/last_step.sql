@@ -2,5 +2,5 @@
 -- its plug-in): waiting cannot be told from computing there.
 SELECT step, dur_ns, n_ranks,
        coalesce((SELECT 2 * sum(submitted_ns IS NULL) > count(*) FROM raw_bucket
-                  WHERE step = (SELECT max(step) FROM raw_bucket)), 0) AS "hidden:bool"
+                  WHERE ddp >= 0 AND step = (SELECT max(step) FROM raw_bucket)), 0) AS "hidden:bool"
 FROM step ORDER BY step DESC LIMIT 1

@@ -43,9 +43,11 @@ def make_catalogue(path):
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), encoding='utf-8') as f:
             db.executescript(f.read())
+    db.execute('PRAGMA user_version = %d' % len(os.listdir(folder)))
     with open(os.path.join(ROOT, 'sql', 'views.sql'), encoding='utf-8') as f:
         db.executescript(f.read())
     db.execute('PRAGMA journal_mode = WAL')
+    db.execute(f'PRAGMA user_version = {len(os.listdir(folder))}')
     put(db, 'raw_run', run_id='r1', name='demo "run"', world_size=4, started_ns=T0, ended_ns=None,
         fleet_minus_raw_ns=0, boot_id='b')
     put(db, 'raw_host', host_id=1, name='alpha', boot_id='b', time_ns_inode=1, same_clock=1)
@@ -865,6 +867,7 @@ class EarlierRelease(ServeTest):
         cls.db = make_catalogue(cls.db_path)
         cls.db.execute('DROP VIEW clock_path')
         cls.db.execute('DROP TABLE raw_clock_path')
+        cls.db.execute('PRAGMA user_version = 1')
         cls.host = Host(cls.db_path, 'gap_ms=20', 'heartbeat_ms=400', *cls.options)
         cls.host.wait_ready()
 
