@@ -30,6 +30,7 @@ const struct command cli_commands[] = {
 	{"clocks", "how well each host is placed on the time line", cmd_clocks},
 	{"status", "one screen about a running collector", cmd_status},
 	{"serve", "the dashboard on a finished run", cmd_serve},
+	{"import", "traces of other tools as a database", cmd_import},
 	{"sim", "play a case through the whole pipeline", cmd_sim},
 	{"doctor", "what the probe can see on this machine, and why", cmd_doctor},
 	{"version", "versions of this build and its libraries", cmd_version},

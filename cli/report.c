@@ -45,7 +45,9 @@ static void put_cost(FILE *f, const json_t *v)
 	char margin[32], error[32];
 
 	fprintf(f, "    ");
-	if (json_is_number(cost)) /* else it is not about steps */
+	if (json_is_number(cost) && !json_is_integer(json_object_get(v, "first_step")))
+		fprintf(f, "costs %.1f %% of the time; ", 100 * json_number_value(cost));
+	else if (json_is_number(cost)) /* else it is not about steps */
 		fprintf(f, "steps %" PRId64 " to %" PRId64 ", costs %.1f %% of step time; ",
 			count(v, "first_step"), count(v, "last_step"), 100 * json_number_value(cost));
 	fprintf(f, "margin %s ± %s (%s)\n", term_ns(rows_ns(v, "margin_ns"), margin, sizeof margin),
@@ -264,7 +266,7 @@ static void put_steps(FILE *f, const json_t *steps)
 		{"data_ns", "data"},	       {"forward_ns", "forward"},
 		{"backward_ns", "backward"},   {"exposed_comm_ns", "exposed communication"},
 		{"optimizer_ns", "optimizer"}, {"eval_ns", "evaluation"},
-		{"idle_ns", "other"},
+		{"kernels_ns", "kernels"},     {"idle_ns", "other"},
 	};
 	const json_t *b = json_object_get(steps, "breakdown");
 	char buf[32];
@@ -279,9 +281,94 @@ static void put_steps(FILE *f, const json_t *steps)
 		count(steps, "n"), count(steps, "first"), count(steps, "last"),
 		term_ns(rows_ns(steps, "median_ns"), buf, sizeof buf));
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-		fprintf(f, "%s%s %s", i ? ", " : "", parts[i].name,
-			term_ns(rows_ns(b, parts[i].key), buf, sizeof buf));
+		if (strcmp(parts[i].key, "kernels_ns") != 0 || rows_ns(b, parts[i].key) >= 0)
+			fprintf(f, "%s%s %s", i ? ", " : "", parts[i].name,
+				term_ns(rows_ns(b, parts[i].key), buf, sizeof buf));
 	putc('\n', f);
+}
+
+static void cell_rate(struct libscols_line *line, size_t i, const json_t *row, const char *key)
+{
+	const json_t *v = json_object_get(row, key);
+	char buf[32] = "?";
+
+	if (json_is_number(v))
+		snprintf(buf, sizeof buf, "%.3g", json_number_value(v));
+	table_cell(line, i, buf);
+}
+
+static void cell_share(struct libscols_line *line, size_t i, const json_t *row, const char *key)
+{
+	const json_t *v = json_object_get(row, key);
+	char buf[32] = "?";
+
+	if (json_is_number(v))
+		snprintf(buf, sizeof buf, "%.0f %%", 100 * json_number_value(v));
+	table_cell(line, i, buf);
+}
+
+/* Bytes of a size class: a power of two. */
+static void cell_size(struct libscols_line *line, size_t i, int64_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	size_t unit = 0;
+	char buf[32];
+
+	while (bytes >= 1024 && unit + 1 < sizeof units / sizeof *units) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(buf, sizeof buf, "%" PRId64 " %s", bytes, units[unit]);
+	table_cell(line, i, buf);
+}
+
+static void put_class(struct libscols_table *t, const json_t *c)
+{
+	struct libscols_line *line = scols_table_new_line(t, NULL);
+	char buf[48];
+
+	if (!line)
+		return;
+	snprintf(buf, sizeof buf, "%.32s", rows_text(c, "op"));
+	table_cell(line, 0, buf);
+	table_cell(line, 1, rows_text(c, "dtype"));
+	cell_size(line, 2, count(c, "size_class"));
+	snprintf(buf, sizeof buf, "%" PRId64 " x %" PRId64 " on %" PRId64, count(c, "n_groups"), count(c, "n_ranks"),
+		 count(c, "n_hosts"));
+	table_cell(line, 3, buf);
+	snprintf(buf, sizeof buf, "%" PRId64, count(c, "n"));
+	table_cell(line, 4, buf);
+	table_cell_ns(line, 5, c, "mean_ns");
+	table_cell_ns(line, 6, c, "p50_ns");
+	table_cell_ns(line, 7, c, "p95_ns");
+	table_cell_ns(line, 8, c, "p99_ns");
+	cell_rate(line, 9, c, "busbw_gbs");
+	cell_share(line, 10, c, "peak_ratio");
+	cell_share(line, 11, c, "wait_ratio");
+}
+
+#define CLASSES_SHOWN 12
+
+static void put_classes(FILE *f, const json_t *classes)
+{
+	static const char *const names[] = {"OPERATION", "TYPE", "FROM", "GROUPS x RANKS ON HOSTS", "CALLS", "MEAN",
+					    "P50", "P95", "P99", "GB/S", "OF PEAK", "WAIT"};
+	struct libscols_table *t;
+	size_t n = json_array_size(classes);
+
+	if (n == 0)
+		return;
+	fprintf(f, "Transfers, from the last arrival on, and the share of the ranks' time that was waiting for it:\n");
+	t = table_new(f);
+	if (!t)
+		return;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		table_column(t, names[i], i == 2 || i >= 4);
+	for (size_t i = 0; i < n && i < CLASSES_SHOWN; i++)
+		put_class(t, json_array_get(classes, i));
+	table_put(f, t);
+	if (n > CLASSES_SHOWN)
+		fprintf(f, "… and %zu more: SELECT * FROM comm_class\n", n - CLASSES_SHOWN);
 }
 
 static void put_blame(FILE *f, const json_t *blame)
@@ -339,6 +426,8 @@ static void put_coverage(FILE *f, const json_t *coverage)
 {
 	const json_t *expected = json_object_get(coverage, "ranks_expected");
 	int64_t n_open = count(coverage, "ranks_open");
+	size_t i;
+	json_t *in;
 
 	fprintf(f, "%" PRId64 " of ", count(coverage, "ranks_seen"));
 	if (json_is_integer(expected))
@@ -358,8 +447,58 @@ static void put_coverage(FILE *f, const json_t *coverage)
 		fprintf(f, "Ranks whose end was not seen: %" PRId64 ". They run still, or their agent is gone "
 			   "and their last events are missing.\n",
 			n_open);
+	json_array_foreach(json_object_get(coverage, "inputs"), i, in)
+	{
+		if (strcmp(rows_text(in, "outcome"), "ok") == 0)
+			continue;
+		term_put(f, rows_text(in, "file"));
+		fputs(json_is_string(json_object_get(in, "format")) ? ": " : " ", f);
+		term_put(f, rows_text(in, "outcome"));
+		putc('\n', f);
+	}
 	if (count(coverage, "ranks_seen") == 0)
 		fprintf(f, "What keeps the probe from a job: syncline doctor\n");
+}
+
+static void put_part(FILE *f, const json_t *row, const char *what, const char *key)
+{
+	const json_t *share = json_object_get(row, "share"), *slow = json_object_get(row, "slowdown");
+	char without[32];
+
+	if (!row)
+		return;
+	fprintf(f, "  %s ", what);
+	if (json_is_integer(json_object_get(row, key)))
+		fprintf(f, "%" PRId64, count(row, key));
+	else
+		term_put(f, rows_text(row, key));
+	if (json_is_number(slow))
+		fprintf(f, ": it alone makes a step %.3f times the ideal", json_number_value(slow));
+	if (json_is_number(share))
+		fprintf(f, "%s without it a step takes %s: %.1f %% of what is lost",
+			json_is_number(slow) ? ";" : ":",
+			term_ns(rows_ns(row, "without_ns"), without, sizeof without),
+			100 * json_number_value(share));
+	putc('\n', f);
+}
+
+static void put_what_if(FILE *f, const json_t *w)
+{
+	char was[32], ideal[32];
+
+	if (!json_is_number(json_object_get(w, "slowdown"))) {
+		fprintf(f, "Nothing could be replayed.\n");
+		return;
+	}
+	fprintf(f, "A step takes %s and could take %s: slow-down %.3f (%s, %" PRId64 " steps).\n",
+		term_ns(rows_ns(w, "step_ns"), was, sizeof was),
+		term_ns(rows_ns(w, "without_ns"), ideal, sizeof ideal),
+		json_number_value(json_object_get(w, "slowdown")), rows_text(w, "method"),
+		count(w, "steps"));
+	/* The lists begin with what costs most. */
+	put_part(f, json_array_get(json_object_get(w, "by_rank"), 0), "rank", "rank");
+	put_part(f, json_array_get(json_object_get(w, "by_stage"), 0), "stage", "stage");
+	put_part(f, json_array_get(json_object_get(w, "by_kind"), 0), "operation", "name");
 }
 
 void report_put(FILE *f, const json_t *report, const char *path)
@@ -389,12 +528,15 @@ void report_put(FILE *f, const json_t *report, const char *path)
 	put_steps(f, json_object_get(report, "steps"));
 	put_heading(f, "Ranks (sums over the run; excess = self time beyond the peers' median)");
 	put_ranks(f, json_object_get(report, "ranks"));
+	put_heading(f, "What if");
+	put_what_if(f, json_object_get(report, "what_if"));
 	put_heading(f, "Collectives");
 	fprintf(f,
 		"%" PRId64 " calls, %" PRId64 " seen on all their ranks, %" PRId64
 		" with no clear last rank, %" PRId64 " that disagree.\n",
 		count(calls, "n"), count(calls, "matched"), count(calls, "undecided"),
 		count(calls, "mismatched"));
+	put_classes(f, json_object_get(calls, "classes"));
 	put_heading(f, "Who held the steps (their critical path; excess = beyond what peers take for the same)");
 	put_blame(f, json_object_get(report, "blame"));
 	put_heading(f, "Clock");

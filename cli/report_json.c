@@ -42,18 +42,74 @@ static bool set_coverage(json_t *report, struct db *d)
 {
 	json_t *v = rows_one(d, sql_report_coverage);
 
-	return v && set(v, "inputs", json_array()) && set(report, "coverage", v);
+	return v && set(v, "inputs", rows_all(d, sql_report_inputs)) && set(report, "coverage", v);
 }
 
 static bool set_clock(json_t *report, struct db *d)
 {
-	json_t *hosts = rows_all(d, sql_report_clock);
+	json_t *hosts = rows_all(d, sql_report_clock), *own = rows_one(d, sql_report_clock_method);
+	const char *method = json_string_value(json_object_get(own, "method"));
+	bool ok = hosts && own;
 
-	return hosts &&
-	       set(report, "clock",
-		   json_pack("{s:s, s:s, s:s, s:o}", "method",
-			     "least delay of each direction, followed by a filter; hard bound from causality and rate", "reference", "collector",
-			     "sign", "reference = local + offset", "hosts", hosts));
+	if (ok)
+		ok = set(report, "clock",
+			 json_pack("{s:s, s:s, s:s, s:O}", "method",
+				   method ? method
+					  : "least delay of each direction, followed by a filter; hard bound "
+					    "from causality and rate",
+				   "reference", method ? "the trace's reference host" : "collector", "sign",
+				   "reference = local + offset", "hosts", hosts));
+	json_decref(hosts);
+	json_decref(own);
+	return ok;
+}
+
+/* Rows of one scope, the worst first; what the row says of itself more than once goes. */
+static bool set_parts(json_t *what_if, const char *key, const json_t *rows, const char *scope)
+{
+	json_t *list = json_array(), *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+	{
+		if (strcmp(json_string_value(json_object_get(row, "scope")), scope) != 0)
+			continue;
+		row = json_copy(row);
+		json_object_del(row, "scope");
+		json_object_del(row, "steps");
+		json_object_del(row, "step_ns");
+		json_object_del(row, "method");
+		if (strcmp(scope, "rank") == 0 || strcmp(scope, "stage") == 0)
+			json_object_del(row, "name");
+		if (strcmp(scope, "rank") != 0)
+			json_object_del(row, "rank");
+		if (strcmp(scope, "stage") != 0)
+			json_object_del(row, "stage");
+		json_array_append_new(list, row);
+	}
+	return set(what_if, key, list);
+}
+
+static bool set_what_if(json_t *report, struct db *d)
+{
+	json_t *rows = rows_all(d, sql_report_what_if), *v = json_object(), *row;
+	static const char *const keys[] = {"slowdown", "step_ns", "without_ns", "error_ns", "steps", "method"};
+	bool ok = rows && v;
+	size_t i;
+
+	for (i = 0; ok && i < sizeof keys / sizeof *keys; i++)
+		ok = set(v, keys[i], json_null());
+	json_array_foreach(rows, i, row)
+		for (size_t k = 0; ok && k < sizeof keys / sizeof *keys; k++)
+			if (strcmp(json_string_value(json_object_get(row, "scope")), "job") == 0)
+				ok = json_object_set(v, keys[k], json_object_get(row, keys[k])) == 0;
+	ok = ok && set_parts(v, "by_rank", rows, "rank") && set_parts(v, "by_stage", rows, "stage") &&
+	     set_parts(v, "by_replica", rows, "replica") && set_parts(v, "by_kind", rows, "kind") &&
+	     set_parts(v, "worst_ranks", rows, "worst ranks") &&
+	     set_parts(v, "last_stage", rows, "last stage") && json_object_set(report, "what_if", v) == 0;
+	json_decref(v);
+	json_decref(rows);
+	return ok;
 }
 
 static bool set_steps(json_t *report, struct db *d)
@@ -68,6 +124,7 @@ static bool set_collectives(json_t *report, struct db *d)
 	json_t *v = rows_one(d, sql_report_collectives);
 
 	return v && set(v, "last_arrival", rows_all(d, sql_report_last_arrival)) &&
+	       set(v, "classes", rows_all(d, sql_report_comm_classes)) &&
 	       set(report, "collectives", v);
 }
 
@@ -99,8 +156,7 @@ json_t *report_build(struct db *d)
 	     set_clock(report, d) && set_steps(report, d) &&
 	     set(report, "ranks", rows_all(d, sql_report_ranks)) && set_collectives(report, d) &&
 	     set_blame(report, d) &&
-	     set(report, "what_if",
-		 json_pack("{s:n, s:[], s:[]}", "slowdown", "by_rank", "by_stage")) &&
+	     set_what_if(report, d) &&
 	     set_verdicts(report, d) &&
 	     set(report, "overhead",
 		 json_pack("{s:n, s:n, s:n, s:s}", "slowdown", "lo", "hi", "method",

@@ -1,9 +1,12 @@
 #include "core.h"
+#include "graph/arrivals.h"
 #include "graph/graph.h"
 #include "heat.h"
 #include "match/evidence.h"
+#include "match/ties.h"
 #include "verdict/clock_contradiction.h"
 #include "verdict/clock_offset.h"
+#include "verdict/pace_why.h"
 #include "verdict/rules.h"
 #include "verdict/slow_fixed_rank.h"
 
@@ -27,7 +30,9 @@ struct core {
 	struct slow_fixed_rank *slow;
 	struct clock_offset *offset;
 	struct evidence *evidence; /* NULL while all hosts share one clock */
+	struct ties ties;
 	struct rules rules;
+	struct arrivals *arrivals;
 	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
 	bool no_paths, expects;
 	uint32_t expect_first, expect_last;
@@ -35,6 +40,15 @@ struct core {
 	uint64_t n_held;	      /* events of lives that wait */
 	uint64_t last_chunk, replay_below; /* a replay is not late */
 };
+
+/* What collectives have to say of where a host's instants lie. */
+static int64_t shift(const void *arg, uint32_t host, host_time t, int64_t offset_ns)
+{
+	const struct core *c = arg;
+	int64_t ns = c->evidence ? evidence_shift(c->evidence, host, t, offset_ns) : 0;
+
+	return ns + ties_shift(&c->ties, host);
+}
 
 /* A rank that is silent in a step that others told of is a gap in the picture. */
 static void note_step(struct core *c, uint32_t step, uint32_t n_ranks)
@@ -70,7 +84,9 @@ static int on_step_told(void *arg, const struct fact_step *step, const struct fa
 	 * rows, not a judgement over hundreds of steps. */
 	if (again)
 		return 0;
-	r = rules_step(&c->rules, step, v, n, c->facts);
+	r = arrivals_step(c->arrivals, step, v, n);
+	if (r == 0)
+		r = rules_step(&c->rules, step, v, n, c->facts);
 	return r < 0 ? r : slow_fixed_rank_step(c->slow, step->step, c->steps.world_size, v, n, c->facts);
 }
 
@@ -80,7 +96,22 @@ static int on_closed(void *arg, const struct match *m, uint32_t group, const str
 	struct core *c = arg;
 	int r = c->evidence ? evidence_closed(c->evidence, m, group, call) : 0;
 
+	if (r == 0)
+		r = ties_closed(&c->ties, m, group, call);
+	if (r == 0)
+		r = arrivals_call(c->arrivals, m, group, call);
 	return r < 0 ? r : rules_call(&c->rules, m, group, call);
+}
+
+static int on_ended(void *arg, const struct proc *p, uint32_t group, uint64_t seq,
+		    const struct event *ev, const struct device *d)
+{
+	struct core *c = arg;
+
+	return c->steps.n_told < BEATS_MAX_STEPS &&
+			       c->match.groups[group].n_members >= c->steps.world_size
+		       ? beats_note(&c->rules.beats, c->steps.world_size, p,
+				    (uint32_t)(p - c->roster.procs), group, seq, ev, d) : 0;
 }
 
 /* The newest process of that rank. */
@@ -94,6 +125,31 @@ static const char *host_of_rank(void *arg, int32_t rank)
 	return NULL;
 }
 
+static bool is_explained(void *arg, int32_t rank)
+{
+	const struct core *c = arg;
+
+	return rules_explained_else(&c->rules, rank);
+}
+
+static bool is_throttled(void *arg, int32_t rank, char *why, size_t n_why)
+{
+	const struct core *c = arg;
+
+	for (uint32_t i = c->roster.n_procs; i-- > 0;)
+		if (c->roster.procs[i].rank == rank)
+			return pace_throttled(&c->rules, i, INT64_MIN, why, n_why);
+	return false;
+}
+
+static void on_named(void *arg, const char *class_name, const int32_t *ranks, uint32_t n,
+		     uint32_t first_step)
+{
+	struct core *c = arg;
+
+	rules_named(&c->rules, class_name, ranks, n, first_step);
+}
+
 int core_new(struct core **ret, const struct core_config *cfg, struct facts *facts)
 {
 	static const struct core_config defaults;
@@ -102,11 +158,15 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 
 	if (!c)
 		return -ENOMEM;
-	if (heat_new(&c->heat) < 0 || clock_offset_new(&c->offset) < 0 ||
+	if (heat_new(&c->heat) < 0 || clock_offset_new(&c->offset) < 0 || arrivals_new(&c->arrivals) < 0 ||
 	    slow_fixed_rank_new(&c->slow, &(struct slow_config){ .host_of = host_of_rank,
+								 .explained = is_explained,
+								 .throttled = is_throttled,
+								 .named = on_named,
 								 .arg = c }) < 0) {
 		heat_free(c->heat);
 		clock_offset_free(c->offset);
+		arrivals_free(c->arrivals);
 		free(c);
 		return -ENOMEM;
 	}
@@ -121,10 +181,17 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 	steps_init(&c->steps, &c->roster, &c->match, facts, cfg->n_open_steps, late_ns);
 	graph_init(&c->graph, &c->roster, &c->match, &c->steps, late_ns);
 	c->graph.facts = facts;
+	c->steps.n_told_of = cfg->n_ranks;
 	c->steps.told = on_step_told;
 	c->steps.told_arg = c;
+	c->steps.ended = on_ended;
+	c->steps.ended_arg = c;
 	c->match.closed = on_closed;
 	c->match.closed_arg = c;
+	ties_init(&c->ties, &c->roster);
+	c->match.ties = &c->ties;
+	c->roster.shift = shift;
+	c->roster.shift_arg = c;
 	rules_init(&c->rules, &c->roster, &c->match);
 	*ret = c;
 	return 0;
@@ -139,10 +206,12 @@ void core_free(struct core *c)
 	steps_fini(&c->steps);
 	match_fini(&c->match);
 	evidence_free(c->evidence);
+	ties_fini(&c->ties);
 	roster_fini(&c->roster);
 	heat_free(c->heat);
 	slow_fixed_rank_free(c->slow);
 	clock_offset_free(c->offset);
+	arrivals_free(c->arrivals);
 	free(c->restored.v);
 	free(c);
 }
@@ -167,11 +236,6 @@ struct heat *core_heat(struct core *c)
 
 /* ---- hosts and clocks ---- */
 
-static int64_t shift(const void *arg, uint32_t host, host_time t, int64_t offset_ns)
-{
-	return evidence_shift(arg, host, t, offset_ns);
-}
-
 /* Two hosts that do not both have the collector's clock are told apart by what
  * they do together, too. */
 static int make_evidence(struct core *c)
@@ -189,8 +253,6 @@ static int make_evidence(struct core *c)
 	if (r < 0)
 		return r;
 	c->match.evidence = c->evidence;
-	c->roster.shift = shift;
-	c->roster.shift_arg = c->evidence;
 	for (uint32_t i = 0; i < c->roster.n_hosts && r == 0; i++)
 		if (c->roster.hosts[i].clock.exact)
 			r = evidence_clock(c->evidence, i, (host_time){ 0 }, (fleet_time){ 0 });
@@ -424,9 +486,7 @@ int core_record(struct core *c, uint32_t process, host_time at, const char *cate
 {
 	const struct proc *p = roster_find_proc(&c->roster, process);
 
-	return p ? side_note(&c->rules.side, (uint32_t)(p - c->roster.procs), at.ns,
-			     c->rules.now_ns, category, fields_json, n_fields)
-		 : 0;
+	return p ? rules_record(&c->rules, p, at.ns, category, fields_json, n_fields) : 0;
 }
 
 int core_gauge(struct core *c, uint32_t process, uint32_t host, host_time at, const char *name,
@@ -435,13 +495,17 @@ int core_gauge(struct core *c, uint32_t process, uint32_t host, host_time at, co
 	const struct proc *p = roster_find_proc(&c->roster, process);
 	const struct host *h = p ? &c->roster.hosts[p->host] : roster_find_host(&c->roster, host);
 
-	if (!h)
-		return 0;
+	int r = p ? measures_gauge(&c->rules.measures, (uint32_t)(p - c->roster.procs), at.ns, name, value)
+		  : 0;
+
+	if (!h || r < 0)
+		return r;
 	return gauges_note(&c->rules.gauges, &(struct gauge_of){
 			.host = (uint32_t)(h - c->roster.hosts),
 			.proc = p ? (uint32_t)(p - c->roster.procs) : GAUGE_OF_HOST },
 		name, &(struct gauge_sample){ .at_ns = at.ns, .now_ns = c->rules.now_ns,
-			.step = p ? p->cur_step : EVENT_STEP_UNKNOWN, .value = value });
+			.step = p ? step_times_at(&c->rules.step_times, (uint32_t)(p - c->roster.procs), at.ns)
+				  : EVENT_STEP_UNKNOWN, .value = value });
 }
 
 /* ---- events ---- */
@@ -479,6 +543,17 @@ static int32_t restart_count_of(const struct core *c, const struct proc *p)
 static int hold(struct core *c, struct proc *p, uint32_t ring, uint64_t chunk,
 		const struct event *ev, size_t n);
 
+/* What replays of arrivals have to know of calls before they are final. */
+static int note_call(struct core *c, const struct proc *p, const struct event *ev)
+{
+	if (event_is_message(ev))
+		arrivals_message(c->arrivals);
+	else if (ev->kind == EVENT_COLL_BEGIN && (ev->b & EVENT_COLL_SYNC_BIT) && ev->name < p->n_names &&
+		 p->names[ev->name].group)
+		return arrivals_blocks(c->arrivals, p->names[ev->name].group - 1);
+	return 0;
+}
+
 static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk,
 		const struct event *ev, size_t n)
 {
@@ -509,6 +584,8 @@ static int feed(struct core *c, struct proc *p, uint32_t ring_id, uint64_t chunk
 		if (r == STEPS_HOLD)
 			return hold(c, p, ring_id, chunk, ev + i, n - i);
 		ring->last_ns = (int64_t)ev[i].tick;
+		if (note_call(c, p, &ev[i]) < 0)
+			return -ENOMEM;
 		r = r == STEPS_HOLD_NEXT ? r
 					 : rules_event(&c->rules, p, &ev[i],
 						       (uint32_t)restart_count_of(c, p));
@@ -669,6 +746,12 @@ int core_events(struct core *c, uint32_t process, uint32_t ring, uint64_t chunk,
 	return admit(c, p, ring, chunk, ev, n);
 }
 
+void core_replayed(struct core *c, const struct fact_what_if *v, size_t n, uint32_t first_step,
+		   uint32_t last_step)
+{
+	replayed_note(&c->rules.replayed, v, n, first_step, last_step);
+}
+
 int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n)
 {
 	struct proc *p = roster_find_proc(&c->roster, process);
@@ -735,6 +818,8 @@ int core_tick(struct core *c, fleet_time now)
 	if (r == 0)
 		r = tell_evidence(c, now.ns);
 	if (r == 0)
+		r = arrivals_tick(c->arrivals, now.ns, c->steps.late_ns, c->facts);
+	if (r == 0)
 		r = rules_look(&c->rules, now.ns, c->steps.world_size, false, c->facts);
 	return r < 0 ? r : let_in_waiting(c, false);
 }
@@ -753,6 +838,8 @@ int core_finish(struct core *c, fleet_time now)
 		r = graph_finish(&c->graph);
 	if (r == 0)
 		r = tell_evidence(c, now.ns);
+	if (r == 0)
+		r = arrivals_finish(c->arrivals, c->facts);
 	if (r == 0)
 		r = flush_restored(c); /* the run had already ended */
 	if (r == 0)

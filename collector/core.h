@@ -23,6 +23,8 @@ struct core_config {
 	 * hundred short steps before the next thread's chunk comes). */
 	uint32_t n_open_steps;
 	uint32_t n_open_collectives; /* a group; 0 = 4096 */
+	/* Ranks that will be told of, whatever their numbers; 0 = the whole world. */
+	uint32_t n_ranks;
 	int64_t step_late_ns; /* close a step this long after its first end; 0 = 2 s */
 	bool no_paths;	      /* of steps: to see what they cost */
 };
@@ -34,8 +36,9 @@ void core_free(struct core *c); /* NULL is fine */
 void core_set_facts(struct core *c, struct facts *facts);
 
 /* A clock. same_clock: it is the collector's own, offset is exact (error 0).
- * Otherwise the host is unaligned until the first exchange. offset_hint_ns is
- * fleet - host and only used for display before that. */
+ * Otherwise the host is unaligned until the first exchange, and what it does with
+ * others places it: offset_ns is what its wall clock says of fleet - host, 0 = it says
+ * nothing and its stamps count from some boot. */
 int core_host(struct core *c, uint32_t host, bool same_clock, int64_t offset_ns);
 /* What people call it, for sentences and culprits. */
 int core_host_name(struct core *c, uint32_t host, const char *name);
@@ -71,6 +74,10 @@ int core_record(struct core *c, uint32_t process, host_time at, const char *cate
  * Kept are the newest of each, and a thinned past. */
 int core_gauge(struct core *c, uint32_t process, uint32_t host, host_time at, const char *name,
 	       double value);
+/* What a replay of all the job's operations found, for the rules; its facts are the
+ * caller's to store. */
+void core_replayed(struct core *c, const struct fact_what_if *v, size_t n, uint32_t first_step,
+		   uint32_t last_step);
 /* n events of this process are gone for good; lowers coverage from here on. */
 int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n);
 

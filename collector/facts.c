@@ -30,6 +30,9 @@ void facts_clear(struct facts *f)
 	f->clocks.n = 0;
 	f->contradictions.n = 0;
 	f->pairs.n = 0;
+	f->comm_classes.n = 0;
+	f->stages.n = 0;
+	f->what_ifs.n = 0;
 	f->tiles.n = 0;
 	f->strings.n = 0;
 }
@@ -51,6 +54,9 @@ void facts_fini(struct facts *f)
 	free(f->clocks.v);
 	free(f->contradictions.v);
 	free(f->pairs.v);
+	free(f->comm_classes.v);
+	free(f->stages.v);
+	free(f->what_ifs.v);
 	free(f->tiles.v);
 	free(f->strings.v);
 	facts_init(f);

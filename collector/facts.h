@@ -45,12 +45,23 @@ struct fact_rank_step {
 	uint32_t n_peers;
 	double coverage; /* 1 = every event is here; lost events lower it */
 	int64_t dur_err_ns; /* of dur, self and the phases: tick conversion */
+	/* Where a device tells what ran, else FACT_NONE: dur = compute + exposed + idle. */
+	int64_t compute_ns; /* kernels ran */
+	int64_t idle_ns;    /* nothing ran */
+	int64_t host_ns;    /* of idle: the host was in work that the program names */
+	int64_t pause_ns; /* the longest that its host let pass without a launch or a wait for the
+			   * device; not stored */
+	int64_t loop_ns; /* where its loop began the step, host time; not stored */
+	uint32_t proc;	 /* index in the roster; not stored */
 };
 
 struct fact_arrival {
 	int32_t rank;
 	int64_t enter_ns, exit_ns; /* exit FACT_NONE while inside */
 	int64_t err_ns;            /* clock bound of both */
+	/* For the last of them, inside the call or as a gap before it (split.h); FACT_NONE
+	 * where it left before the last came, as it may when one rank sends to others. */
+	int64_t wait_ns, wait_err_ns;
 };
 
 struct fact_collective {
@@ -64,6 +75,8 @@ struct fact_collective {
 	int32_t last_rank; /* -1 when undecided */
 	bool decided;      /* the last arrival is disjoint from every other */
 	bool mismatch;     /* ranks disagree on op, dtype or bytes */
+	bool gap; /* it began everywhere at once: waits are gaps before it, last_rank and
+		   * skew go by who was ready when */
 	uint32_t n_expected, n_seen; /* expected 0 = membership unknown */
 	size_t first_arrival_index;  /* facts->arrivals[index .. index + n_seen) by rank */
 };
@@ -217,6 +230,46 @@ struct fact_pair {
 	const char *basis;     /* "exits", "bounds", "probes", "nothing" */
 };
 
+/* The calls of one shape of group, one operation, type and power of two of the size,
+ * over the run so far (verdict/rates.h). */
+struct fact_comm_class {
+	int64_t group; /* from fact_group; -1 = all groups of this shape */
+	uint32_t n_ranks, n_hosts, n_groups;
+	uint8_t op, dtype, size; /* size: power of two of the bytes */
+	uint64_t n;
+	double bytes, sum_ns;	     /* sums over the calls, of their transfers */
+	int64_t min_ns, p50_ns, p95_ns, p99_ns, max_ns; /* quantiles within SKETCH_ERROR */
+	int64_t err_ns;		     /* tick conversion of each transfer, the largest */
+	double wait_ns, inside_ns;   /* sums over calls and ranks */
+	uint64_t n_copies, copy_bytes, n_layouts;
+	double peak_gbs; /* of the link; 0 = nobody said */
+};
+
+/* One rank of a pipeline in one step, on its device's (or host's) own clock. */
+struct fact_stage {
+	uint32_t step, stage, pipeline, n_stages, n_micro;
+	int32_t rank;
+	int64_t work_ns, collective_ns, message_ns, rest_ns; /* collective: without waiting */
+	int64_t wait_ns; /* in collectives, for their last member */
+	int64_t step_ns; /* the longest of all ranks */
+	double theory_ratio; /* of the step, idle by the schedule */
+};
+
+/* What the job would do if: a part of it alone as it was and the rest ideal, or the
+ * other way round. graph/whatif.h, graph/arrivals.h. */
+struct fact_what_if {
+	const char *scope;  /* static: job, rank, stage, replica, kind, worst ranks, last stage */
+	const char *name;   /* which of them: "3", "forward-compute" */
+	int64_t number;	    /* of a rank, stage or replica; -1 */
+	double slowdown;    /* times the ideal, it alone as it was; NaN unknown */
+	double share;	    /* of the gap that it being ideal closes; NaN unknown */
+	int64_t step_ns;    /* mean of a step as it was */
+	int64_t without_ns; /* … with it being ideal; FACT_NONE unknown */
+	int64_t err_ns;	    /* of the difference of both */
+	uint32_t n_steps, n_clear; /* clear: in which its share is above a half */
+	const char *method; /* static */
+};
+
 struct fact_tile; /* heat.h */
 
 struct facts {
@@ -234,6 +287,9 @@ struct facts {
 	FACT_ARRAY(struct fact_clock) clocks;
 	FACT_ARRAY(struct fact_contradiction) contradictions;
 	FACT_ARRAY(struct fact_pair) pairs;
+	FACT_ARRAY(struct fact_comm_class) comm_classes;
+	FACT_ARRAY(struct fact_stage) stages;
+	FACT_ARRAY(struct fact_what_if) what_ifs;
 	FACT_ARRAY(struct fact_tile *) tiles; /* sealed or dirty blocks, owned */
 	FACT_ARRAY(char *) strings; /* owns what the const char * above point to */
 };

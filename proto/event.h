@@ -180,6 +180,12 @@ static inline uint64_t event_submit_b(int64_t root, uint32_t launch) /* root -1 
 {
 	return (uint64_t)(root + 1) << 32 | launch;
 }
+/* One end of a message between two ranks. */
+static inline bool event_is_message(const struct event *ev)
+{
+	return (ev->kind == EVENT_COLL_BEGIN || ev->kind == EVENT_COLL_END) &&
+	       (ev->flags >> 8 == OP_SEND || ev->flags >> 8 == OP_RECV);
+}
 static inline uint16_t event_bucket_flags(unsigned ddp, unsigned micro)
 {
 	return (uint16_t)((ddp & 0xf) << 12 | (micro & 0xfff));

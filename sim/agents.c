@@ -19,7 +19,8 @@
 static int64_t host_ns(const struct sim_agent *a, int64_t at_ns)
 {
 	return SIM_RAW0_NS + at_ns + a->offset_ns +
-	       (int64_t)nearbyint((double)at_ns * a->drift_ppm / 1e6);
+	       (int64_t)nearbyint((double)at_ns * a->drift_ppm / 1e6) +
+	       (at_ns >= a->set_ns ? a->set_by_ns : 0);
 }
 
 /* ---- who is on which host, by which clock ---- */
@@ -66,20 +67,24 @@ static struct sim_agent *agent_for(struct sim *s, uint32_t rank)
 {
 	const struct spec_clock *c = clock_of(s->spec, rank);
 	int64_t offset_ns = (int64_t)nearbyint(c->offset_us * 1000);
+	int64_t set_ns = (int64_t)nearbyint(c->set_ms * 1e6);
+	int64_t set_by_ns = (int64_t)nearbyint(c->set_by_us * 1000);
 	const char *host = host_of(s->spec, rank);
 	uint32_t clock = s->n_agents; /* the first agent with this clock */
 	struct sim_agent *a;
 
 	for (uint32_t i = s->n_agents; i-- > 0;) {
 		a = &s->agents[i];
-		if (a->host != host || a->offset_ns != offset_ns || a->drift_ppm != c->drift_ppm)
+		if (a->host != host || a->offset_ns != offset_ns || a->drift_ppm != c->drift_ppm ||
+		    a->set_ns != set_ns || a->set_by_ns != set_by_ns)
 			continue;
 		if (a->n_ranks < MAX_RANKS)
 			return a;
 		clock = i;
 	}
 	a = &s->agents[s->n_agents++];
-	*a = (struct sim_agent){ .host = host, .offset_ns = offset_ns, .drift_ppm = c->drift_ppm };
+	*a = (struct sim_agent){ .host = host, .offset_ns = offset_ns, .drift_ppm = c->drift_ppm,
+				.set_ns = set_ns, .set_by_ns = set_by_ns };
 	snprintf(a->boot_id, sizeof a->boot_id, "case-%u", clock);
 	memcpy(a->id, &s->n_agents, sizeof s->n_agents);
 	return a;
@@ -107,7 +112,8 @@ bool agents_make(struct sim *s)
 				s->agents[s->mouths[i].agent].host ==
 				s->agents[s->mouths[rank].agent].host;
 	}
-	while (home < s->n_agents && (s->agents[home].offset_ns || s->agents[home].drift_ppm != 0))
+	while (home < s->n_agents && (s->agents[home].offset_ns || s->agents[home].drift_ppm != 0 ||
+				      s->agents[home].set_by_ns))
 		home++;
 	for (uint32_t i = home; i < s->n_agents; i++)
 		s->agents[i].same_clock =

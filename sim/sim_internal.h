@@ -24,6 +24,7 @@ struct sim_agent {
 	uint8_t id[16];
 	int64_t offset_ns;
 	double drift_ppm;
+	int64_t set_ns, set_by_ns; /* when its clock is set, and by how much */
 	bool same_clock;
 	uint32_t *ranks, n_ranks, n_ranks_alloc;
 	uint64_t stream, seq;

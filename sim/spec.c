@@ -267,12 +267,14 @@ static bool get_clocks(struct parser *p, const json_t *v)
 	json_t *pair;
 
 	if (v && !json_is_object(v))
-		return spec_refuse(p, "clock is an object: rank to [offset_us, drift_ppm]");
+		return spec_refuse(p, "clock is an object: rank to [offset_us, drift_ppm], or with "
+				      "[…, set_ms, set_by_us] behind");
 	s->clocks = spec_alloc(p, json_object_size(v), sizeof *s->clocks);
 	if (!s->clocks)
 		return false;
 	json_object_foreach((json_t *)v, key, pair) {
-		struct spec_clock c;
+		struct spec_clock c = { 0 };
+		size_t n = json_array_size(pair);
 		const char *end = read_rank(key, &c.rank);
 
 		if (!end || *end || c.rank >= s->world)
@@ -280,12 +282,18 @@ static bool get_clocks(struct parser *p, const json_t *v)
 		for (uint32_t i = 0; i < s->n_clocks; i++)
 			if (s->clocks[i].rank == c.rank)
 				return spec_refuse(p, "clock names rank %u twice", c.rank);
-		if (!json_is_array(pair) || json_array_size(pair) != 2)
-			return spec_refuse(p, "clock of rank %u is [offset_us, drift_ppm]", c.rank);
+		if (!json_is_array(pair) || (n != 2 && n != 4))
+			return spec_refuse(p, "clock of rank %u is [offset_us, drift_ppm] or "
+					      "[offset_us, drift_ppm, set_ms, set_by_us]", c.rank);
 		if (!spec_get_real(p, json_array_get(pair, 0), "an offset in us",
 				   -SPEC_MAX_OFFSET_US, SPEC_MAX_OFFSET_US, &c.offset_us) ||
 		    !spec_get_real(p, json_array_get(pair, 1), "a drift in ppm",
 				   -SPEC_MAX_DRIFT_PPM, SPEC_MAX_DRIFT_PPM, &c.drift_ppm))
+			return false;
+		if (n == 4 &&
+		    (!spec_get_ms(p, json_array_get(pair, 2), "set_ms", &c.set_ms) ||
+		     !spec_get_real(p, json_array_get(pair, 3), "what a clock is set by in us",
+				    -SPEC_MAX_OFFSET_US, SPEC_MAX_OFFSET_US, &c.set_by_us)))
 			return false;
 		s->clocks[s->n_clocks++] = c;
 	}

@@ -138,6 +138,7 @@ struct spec_host {
 struct spec_clock {
 	uint32_t rank;
 	double offset_us, drift_ppm;
+	double set_ms, set_by_us; /* at set_ms it is set by so much; 0 = it is not */
 };
 
 struct spec {

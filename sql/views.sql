@@ -18,7 +18,8 @@ SELECT step, begin_ns, dur_ns, dur_err_ns, n_ranks, slowest_rank, complete FROM 
 DROP VIEW IF EXISTS rank_step;
 CREATE VIEW rank_step AS
 SELECT step, rank, begin_ns, begin_err_ns, dur_ns, dur_err_ns, self_ns, wait_ns, wait_err_ns, exposed_comm_ns,
-       input_wait_ns, fwd_ns, bwd_ns, opt_ns, eval_ns, excess_ratio, n_peers AS peers, coverage
+       input_wait_ns, fwd_ns, bwd_ns, opt_ns, eval_ns, excess_ratio, n_peers AS peers, coverage,
+       compute_ns, idle_ns, host_ns
 FROM raw_rank_step;
 
 DROP VIEW IF EXISTS collective;
@@ -33,17 +34,55 @@ SELECT g.name AS comm_id, c.seq,
          WHEN 8 THEN 'int16' WHEN 9 THEN 'int32' WHEN 10 THEN 'int64' WHEN 11 THEN 'bool'
          WHEN 12 THEN 'object' ELSE 'unknown' END AS dtype,
        c.bytes, c.step, c.first_arrival_ns, c.last_arrival_ns, c.end_ns, c.skew_ns, c.skew_err_ns,
-       c.last_rank, c.decided, c.mismatch, c.n_expected, c.n_seen
+       c.last_rank, c.decided, c.mismatch, c.n_expected, c.n_seen, c.gap
 FROM raw_collective c JOIN raw_group g USING (group_id);
 
 DROP VIEW IF EXISTS collective_rank;
 CREATE VIEW collective_rank AS
-SELECT g.name AS comm_id, c.seq, c.step, a.value ->> 0 AS rank,
-       c.first_arrival_ns + (a.value ->> 1) AS arrival_ns, a.value ->> 3 AS arrival_err_ns,
-       a.value ->> 1 AS lateness_ns,
-       c.last_arrival_ns - c.first_arrival_ns - (a.value ->> 1) AS wait_ns,
-       (a.value ->> 2) - (a.value ->> 1) AS dur_ns
-FROM raw_collective c JOIN raw_group g USING (group_id), json_each(c.arrivals) a;
+SELECT comm_id, seq, step, rank, arrival_ns, arrival_err_ns, lateness_ns, wait_ns, wait_err_ns, dur_ns,
+       CASE WHEN gap THEN dur_ns ELSE max(0, dur_ns - wait_ns) END AS transfer_ns, wait_err_ns AS transfer_err_ns
+FROM (SELECT g.name AS comm_id, c.seq, c.step, c.gap, a.value ->> 0 AS rank,
+        c.first_arrival_ns + (a.value ->> 1) AS arrival_ns, a.value ->> 3 AS arrival_err_ns,
+        a.value ->> 1 AS lateness_ns, a.value ->> 4 AS wait_err_ns,
+        CASE WHEN json_array_length(a.value) > 5 THEN a.value ->> 5
+          ELSE c.last_arrival_ns - c.first_arrival_ns - (a.value ->> 1) END AS wait_ns,
+        (a.value ->> 2) - (a.value ->> 1) AS dur_ns
+      FROM raw_collective c JOIN raw_group g USING (group_id), json_each(c.arrivals) a);
+
+-- Transfers by kind. algbw and busbw are those of nccl-tests: its size is what one rank holds of the
+-- whole, its factor makes rates of operations and group sizes comparable with the link's.
+DROP VIEW IF EXISTS comm_class_group;
+CREATE VIEW comm_class_group AS
+SELECT comm_id, n_groups, n_ranks, n_hosts, op, dtype, size_class_bytes, n, mean_bytes, mean_ns, min_ns,
+       p50_ns, p95_ns, p99_ns, max_ns, quantile_err_ratio, dur_err_ns, algbw_gbs,
+       algbw_gbs * factor AS busbw_gbs, peak_gbs, algbw_gbs * factor / peak_gbs AS peak_ratio, wait_ratio,
+       n_copies, copy_bytes, n_layouts
+FROM (SELECT g.name AS comm_id, CASE WHEN c.group_id < 0 THEN c.n_groups ELSE 1 END AS n_groups, c.n_ranks, c.n_hosts,
+        CASE c.op WHEN 1 THEN 'all_reduce' WHEN 2 THEN 'all_gather' WHEN 3 THEN 'reduce_scatter'
+         WHEN 4 THEN 'broadcast' WHEN 5 THEN 'reduce' WHEN 6 THEN 'gather' WHEN 7 THEN 'scatter'
+         WHEN 8 THEN 'all_to_all' WHEN 9 THEN 'barrier' WHEN 10 THEN 'send' WHEN 11 THEN 'recv'
+         ELSE 'unknown' END AS op,
+        CASE c.dtype WHEN 1 THEN 'float32' WHEN 2 THEN 'float64' WHEN 3 THEN 'float16'
+         WHEN 4 THEN 'bfloat16' WHEN 5 THEN 'float8' WHEN 6 THEN 'int8' WHEN 7 THEN 'uint8'
+         WHEN 8 THEN 'int16' WHEN 9 THEN 'int32' WHEN 10 THEN 'int64' WHEN 11 THEN 'bool'
+         WHEN 12 THEN 'object' ELSE 'unknown' END AS dtype,
+        1 << c.size AS size_class_bytes, c.n, c.bytes / c.n AS mean_bytes,
+        CAST(c.sum_ns / c.n AS INTEGER) AS mean_ns, c.min_ns, c.p50_ns, c.p95_ns, c.p99_ns, c.max_ns,
+        0.01 AS quantile_err_ratio, c.err_ns AS dur_err_ns,
+        CASE WHEN c.bytes > 0 THEN c.bytes / c.sum_ns * CASE WHEN c.op IN (2, 6) THEN c.n_ranks ELSE 1 END END
+          AS algbw_gbs,
+        CASE WHEN c.op = 1 THEN 2.0 * (c.n_ranks - 1) / c.n_ranks
+          WHEN c.op IN (2, 3, 6, 7, 8) THEN 1.0 * (c.n_ranks - 1) / c.n_ranks ELSE 1.0 END AS factor,
+        c.peak_gbs, CASE WHEN c.inside_ns > 0 THEN c.wait_ns / c.inside_ns END AS wait_ratio,
+        c.n_copies, c.copy_bytes, c.n_layouts
+      FROM raw_comm_class c LEFT JOIN raw_group g ON g.group_id = c.group_id);
+
+DROP VIEW IF EXISTS comm_class;
+CREATE VIEW comm_class AS
+SELECT n_groups, n_ranks, n_hosts, op, dtype, size_class_bytes, n, mean_bytes, mean_ns, min_ns, p50_ns,
+       p95_ns, p99_ns, max_ns, quantile_err_ratio, dur_err_ns, algbw_gbs, busbw_gbs, peak_gbs, peak_ratio,
+       wait_ratio, n_copies, copy_bytes, n_layouts
+FROM comm_class_group WHERE comm_id IS NULL;
 
 DROP VIEW IF EXISTS blame;
 CREATE VIEW blame AS
@@ -132,6 +171,12 @@ CREATE VIEW bucket_stage AS
 SELECT b.rank, b.step, nullif(b.ddp, -1) AS ddp, b.micro, b.bucket, g.name AS comm_id, b.bytes, b.seq, b.ready_ns,
        b.submitted_ns, b.started_ns, b.reduced_ns, b.applied_ns, b.err_ns
 FROM raw_bucket b LEFT JOIN raw_group g USING (group_id);
+
+DROP VIEW IF EXISTS stage_step;
+CREATE VIEW stage_step AS
+SELECT step, stage, rank, pipeline, n_stages, n_micro, work_ns, collective_ns, message_ns, wait_ns, rest_ns,
+       step_ns - work_ns - collective_ns AS idle_ns, step_ns, theory_ratio
+FROM raw_stage_step;
 
 DROP VIEW IF EXISTS env_key;
 CREATE VIEW env_key AS SELECT rank, key, value FROM raw_env;
@@ -223,3 +268,13 @@ SELECT g.at_ns, h.name AS host, g.rank, g.name, g.value FROM raw_gauge g JOIN ra
 
 DROP VIEW IF EXISTS meta;
 CREATE VIEW meta AS SELECT key, value FROM raw_meta WHERE typeof(value) <> 'blob';
+
+DROP VIEW IF EXISTS what_if;
+CREATE VIEW what_if AS
+SELECT scope, name, CASE WHEN scope = 'rank' THEN number END AS rank,
+       CASE WHEN scope = 'stage' THEN number END AS stage, slowdown_ratio, share_ratio, step_ns,
+       without_ns, err_ns, n_steps, method
+FROM raw_what_if;
+
+DROP VIEW IF EXISTS input;
+CREATE VIEW input AS SELECT input_id AS id, file, format, outcome, rank, n_events FROM raw_input;

@@ -24,6 +24,7 @@ struct host {
 struct ring {
 	bool used;
 	int64_t last_ns;
+	int64_t end_ns; /* of the work that ended on it last; 0 = none since the last collective */
 	uint8_t depth, n_sync;
 	uint8_t phases[RING_MAX_DEPTH];
 	uint32_t outer_step; /* of phases[0] */
@@ -32,6 +33,9 @@ struct ring {
 	uint64_t sync_seq;
 	uint32_t sync_low;
 	int64_t sync_begin_ns;
+	bool is_host; /* a thread of the program, not a device */
+	uint32_t work_depth, work_step; /* named work; step of the outermost */
+	int64_t work_begin_ns;
 };
 
 struct name_use {

@@ -3,12 +3,12 @@
 
 #include <math.h>
 
-static void clip(int64_t *begin, int64_t *end, const struct rank_step *rs)
+void steps_clip(int64_t *begin, int64_t *end, const struct rank_step *rs)
 {
-	if (*begin < rs->begin_ns)
-		*begin = rs->begin_ns;
-	if (*end > rs->end_ns)
-		*end = rs->end_ns;
+	if (*begin < rs->from_ns)
+		*begin = rs->from_ns;
+	if (*end > rs->to_ns)
+		*end = rs->to_ns;
 	if (*end < *begin)
 		*end = *begin;
 }
@@ -27,8 +27,8 @@ static bool add_blocked(struct steps *s, size_t *n, int64_t begin, int64_t end, 
 		s->blocked = grown;
 		s->n_blocked_alloc = want;
 	}
-	/* Kept by begin; they come nearly in order. */
-	for (i = (*n)++; i > 0 && s->blocked[i - 1].begin_ns > begin; i--)
+	/* The latest first: nearly as they come. */
+	for (i = (*n)++; i > 0 && s->blocked[i - 1].begin_ns < begin; i--)
 		s->blocked[i] = s->blocked[i - 1];
 	s->blocked[i] = (struct blocked){ begin, end, group, seq };
 	return true;
@@ -60,8 +60,8 @@ struct instant steps_place(struct steps *s, uint32_t proc, int64_t host_ns)
 }
 
 /* How much of [begin, end] on p's clock passed before the last rank arrived. */
-static void add_wait(struct steps *s, const struct proc *p, const struct blocked *b, int64_t begin,
-		     int64_t end, struct fact_rank_step *f)
+void steps_add_wait(struct steps *s, uint32_t proc, const struct blocked *b, int64_t begin,
+		    int64_t end, struct fact_rank_step *f)
 {
 	const struct coll_last *last = NULL;
 	struct instant here, there;
@@ -75,7 +75,7 @@ static void add_wait(struct steps *s, const struct proc *p, const struct blocked
 		return;
 	}
 	roster_compare(s->roster);
-	here = steps_place(s, (uint32_t)(p - s->roster->procs), begin);
+	here = steps_place(s, proc, begin);
 	there = steps_place(s, last->proc, last->host_ns);
 	gap = match_between(s->match, &there, &here);
 	if (gap.err_ns == CLOCK_UNBOUNDED) {
@@ -99,18 +99,41 @@ int steps_break_down(struct steps *s, const struct step *st, int32_t rank,
 	const struct proc *p = &s->roster->procs[rs->proc];
 	int64_t phase_ns[PHASE_N] = { 0 }, covered;
 	struct fleet_point at;
+	bool any_phase = false;
 	size_t n = 0;
+
+	roster_compare(s->roster);
+	at = roster_place(s->roster, p, rs->from_ns);
+	*f = (struct fact_rank_step){ .step = st->step,
+				      .rank = rank,
+				      .begin_ns = at.at.ns,
+				      .begin_err_ns = at.err_ns,
+				      .dur_ns = rs->to_ns - rs->from_ns,
+				      .dur_err_ns = p->tick_error_ns,
+				      .compute_ns = FACT_NONE,
+				      .idle_ns = FACT_NONE,
+				      .host_ns = FACT_NONE,
+				      .pause_ns = rs->pause_ns,
+				      .loop_ns = rs->begin_ns,
+				      .proc = rs->proc,
+				      .excess_ratio = NAN };
+	f->coverage = (double)rs->n_events / ((double)rs->n_events + (double)rs->n_lost);
+	if (device_known(s, rs->proc))
+		return steps_break_down_device(s, st, rs, f);
 
 	for (uint32_t i = rs->items; i; i = st->items[i - 1].next) {
 		const struct step_item *it = &st->items[i - 1];
 		int64_t begin = it->begin_ns, end = it->end_ns;
 
-		clip(&begin, &end, rs);
+		steps_clip(&begin, &end, rs);
 		if (it->kind == ITEM_SYNC) {
 			if (end > begin && !add_blocked(s, &n, begin, end, it->group, it->seq))
 				return -ENOMEM;
 			continue;
 		}
+		if (it->kind != ITEM_PHASE)
+			continue;
+		any_phase = true;
 		phase_ns[it->phase] += end - begin;
 		if (it->phase == PHASE_BACKWARD) {
 			const struct step_bucket *b = last_bucket(st, rs, it->begin_ns, it->end_ns);
@@ -119,33 +142,23 @@ int steps_break_down(struct steps *s, const struct step *st, int32_t rank,
 			if (!b)
 				continue;
 			from = b->submitted_ns;
-			clip(&from, &end, rs);
+			steps_clip(&from, &end, rs);
 			if (end > from && !add_blocked(s, &n, from, end, b->group, b->seq))
 				return -ENOMEM;
 		}
 	}
 
-	roster_compare(s->roster);
-	at = roster_place(s->roster, p, rs->begin_ns);
-	*f = (struct fact_rank_step){ .step = st->step,
-				      .rank = rank,
-				      .begin_ns = at.at.ns,
-				      .begin_err_ns = at.err_ns,
-				      .dur_ns = rs->end_ns - rs->begin_ns,
-				      .dur_err_ns = p->tick_error_ns,
-				      .excess_ratio = NAN };
-
-	covered = rs->begin_ns;
-	for (size_t k = 0; k < n; k++) {
+	covered = rs->from_ns;
+	for (size_t k = n; k-- > 0;) {
 		const struct blocked *b = &s->blocked[k];
 		int64_t begin = b->begin_ns > covered ? b->begin_ns : covered;
 
 		if (b->end_ns <= begin)
 			continue;
 		f->exposed_comm_ns += b->end_ns - begin;
-		add_wait(s, p, b, begin, b->end_ns, f);
+		steps_add_wait(s, rs->proc, b, begin, b->end_ns, f);
 		covered = b->end_ns;
-		for (uint32_t i = rs->items; i; i = st->items[i - 1].next) {
+		for (uint32_t i = any_phase ? rs->items : 0; i; i = st->items[i - 1].next) {
 			const struct step_item *it = &st->items[i - 1];
 			int64_t from = it->begin_ns > begin ? it->begin_ns : begin;
 			int64_t to = it->end_ns < b->end_ns ? it->end_ns : b->end_ns;
@@ -162,7 +175,6 @@ int steps_break_down(struct steps *s, const struct step *st, int32_t rank,
 	f->self_ns = f->dur_ns - f->exposed_comm_ns - f->eval_ns;
 	if (f->self_ns < 0) /* phases of several threads at once */
 		f->self_ns = 0;
-	f->coverage = (double)rs->n_events / ((double)rs->n_events + (double)rs->n_lost);
 	return 0;
 }
 

@@ -15,7 +15,7 @@ static int open_rank(struct steps *s, struct step *st, const struct proc *p,
 		if (!grown)
 			return -ENOMEM;
 		for (uint32_t i = st->n_ranks; i < want; i++)
-			grown[i] = (struct rank_step){ .begin_ns = FACT_NONE, .end_ns = FACT_NONE };
+			grown[i] = STEPS_NO_RANK;
 		st->ranks = grown;
 		st->n_ranks = want;
 	}
@@ -26,9 +26,8 @@ static int open_rank(struct steps *s, struct step *st, const struct proc *p,
 	return 0;
 }
 
-/* Both; *ret_rs NULL when the step is too old. step is the fact's number. */
-static int open_both(struct steps *s, uint32_t step, const struct proc *p, uint64_t chunk,
-		     struct step **ret_st, struct rank_step **ret_rs)
+int steps_open_both(struct steps *s, uint32_t step, const struct proc *p, uint64_t chunk,
+		    struct step **ret_st, struct rank_step **ret_rs)
 {
 	int r;
 
@@ -37,7 +36,7 @@ static int open_both(struct steps *s, uint32_t step, const struct proc *p, uint6
 	return r < 0 || !*ret_st ? r : open_rank(s, *ret_st, p, ret_rs);
 }
 
-static int add_item(struct step *st, struct rank_step *rs, const struct step_item *item)
+int steps_add_item(struct step *st, struct rank_step *rs, const struct step_item *item)
 {
 	if (rs->n_items >= STEPS_MAX_ITEMS || st->n_items >= MAX_ITEMS) {
 		rs->n_lost++; /* counted as an event that is not here */
@@ -124,7 +123,7 @@ static int on_step(struct steps *s, struct proc *p, struct ring *ring, uint32_t 
 {
 	struct rank_step *rs;
 	struct step *st;
-	int r = open_both(s, step, p, chunk, &st, &rs);
+	int r = steps_open_both(s, step, p, chunk, &st, &rs);
 
 	if (begin) { /* whatever was open on this thread lost its end */
 		ring->depth = 0;
@@ -152,7 +151,7 @@ static int on_step(struct steps *s, struct proc *p, struct ring *ring, uint32_t 
 		s->n_seen = step + 1;
 	if (st->first_end_now_ns == INT64_MIN)
 		st->first_end_now_ns = s->now_ns;
-	if (st->n_ended == s->world_size)
+	if (st->n_ended == steps_n_expected(s))
 		st->ready_now_ns = s->now_ns;
 	return 0;
 }
@@ -175,7 +174,7 @@ static int on_phase(struct steps *s, struct proc *p, struct ring *ring, uint32_t
 		if (ring->depth < RING_MAX_DEPTH)
 			ring->phases[ring->depth++] = (uint8_t)phase;
 		/* The step must stay open for the end to find it. */
-		return open_both(s, step, p, chunk, &st, &rs);
+		return steps_open_both(s, step, p, chunk, &st, &rs);
 	}
 	for (depth = ring->depth; depth > 0 && ring->phases[depth - 1] != phase; depth--)
 		;
@@ -184,18 +183,44 @@ static int on_phase(struct steps *s, struct proc *p, struct ring *ring, uint32_t
 	ring->depth = (uint8_t)(depth - 1);
 	if (ring->depth > 0)
 		return 0;
-	r = open_both(s, ring->outer_step, p, chunk, &st, &rs);
+	r = steps_open_both(s, ring->outer_step, p, chunk, &st, &rs);
 	if (r < 0 || !rs || t_ns < ring->outer_begin_ns)
 		return r;
-	return add_item(st, rs,
+	return steps_add_item(st, rs,
 			&(struct step_item){ .begin_ns = ring->outer_begin_ns,
 					     .end_ns = t_ns,
 					     .kind = ITEM_PHASE,
 					     .phase = (uint8_t)phase });
 }
 
+/* Named work of a host thread, the outermost of what it is in. */
+static int on_work(struct steps *s, struct proc *p, struct ring *ring, uint32_t step, int64_t t_ns,
+		   bool begin, uint64_t chunk)
+{
+	struct rank_step *rs;
+	struct step *st;
+	int r;
+
+	if (begin) {
+		if (ring->work_depth++ == 0) {
+			ring->work_step = step;
+			ring->work_begin_ns = t_ns;
+		}
+		return 0;
+	}
+	if (ring->work_depth == 0 || --ring->work_depth > 0 ||
+	    ring->work_step == EVENT_STEP_UNKNOWN)
+		return 0;
+	r = steps_open_both(s, ring->work_step, p, chunk, &st, &rs);
+	if (r < 0 || !rs || t_ns < ring->work_begin_ns)
+		return r;
+	return steps_add_item(st, rs, &(struct step_item){ .begin_ns = ring->work_begin_ns,
+							   .end_ns = t_ns, .kind = ITEM_WORK });
+}
+
+/* own: EVENT_STEP_UNKNOWN where the event itself names no step. */
 static int on_coll(struct steps *s, struct proc *p, struct ring *ring, const struct event *ev,
-		   uint32_t step, uint64_t chunk)
+		   uint32_t step, uint32_t own, uint64_t chunk)
 {
 	struct match_call call = { .proc = (uint32_t)(p - s->roster->procs),
 				   .seq_low = event_low(ev->a),
@@ -204,12 +229,14 @@ static int on_coll(struct steps *s, struct proc *p, struct ring *ring, const str
 				   .bytes = ev->b & ~EVENT_COLL_SYNC_BIT,
 				   .step = step,
 				   .at_ns = (int64_t)ev->tick,
+				   .ready_ns = ring->end_ns ? ring->end_ns : FACT_NONE,
 				   .chunk = chunk };
 	bool begin = ev->kind == EVENT_COLL_BEGIN, matched = false;
+	bool on_device = device_has_call(s, p, ring);
 	struct rank_step *rs = NULL;
 	struct step *st = NULL;
 	uint64_t seq = call.seq_low;
-	int r;
+	int r = 0;
 
 	/* Point-to-point calls block the loop but have another pairing. */
 	if (call.op != OP_SEND && call.op != OP_RECV) {
@@ -225,10 +252,19 @@ static int on_coll(struct steps *s, struct proc *p, struct ring *ring, const str
 		if (!begin)
 			seq = match_seq(s->match, call.group, call.seq_low);
 	}
-	if (step == EVENT_STEP_UNKNOWN)
-		return 0;
-	r = open_both(s, step, p, chunk, &st, &rs);
-	if (r < 0 || !rs)
+	if (!begin)
+		ring->end_ns = 0; /* leaving a collective is nobody's work */
+	if (on_device) {
+		r = device_call(s, p, ev, own, matched ? call.group + 1 : 0, seq, chunk);
+		step = own;
+	}
+	if (r < 0 || step == EVENT_STEP_UNKNOWN)
+		return r < 0 ? r : 0;
+	if (on_device)
+		st = steps_at(s, step);
+	else
+		r = steps_open_both(s, step, p, chunk, &st, &rs);
+	if (r < 0 || !st)
 		return r;
 	if (matched) { /* who was last in it must still be known when the step is told */
 		uint64_t first = match_first_chunk(s->match, call.group, seq);
@@ -237,6 +273,8 @@ static int on_coll(struct steps *s, struct proc *p, struct ring *ring, const str
 			st->first_chunk = first;
 	}
 
+	if (on_device || !rs)
+		return 0;
 	if (begin) {
 		if ((ev->b & EVENT_COLL_SYNC_BIT) && !ring->n_sync) {
 			ring->n_sync = 1;
@@ -253,11 +291,11 @@ static int on_coll(struct steps *s, struct proc *p, struct ring *ring, const str
 		return 0;
 	ring->n_sync = 0;
 	if (ring->sync_step != step) {
-		r = open_both(s, ring->sync_step, p, chunk, &st, &rs);
+		r = steps_open_both(s, ring->sync_step, p, chunk, &st, &rs);
 		if (r < 0 || !rs)
 			return r;
 	}
-	return add_item(st, rs,
+	return steps_add_item(st, rs,
 			&(struct step_item){ .begin_ns = ring->sync_begin_ns,
 					     .end_ns = call.at_ns,
 					     .seq = ring->sync_seq,
@@ -272,7 +310,7 @@ static int on_bucket(struct steps *s, struct proc *p, const struct event *ev, ui
 	struct step_bucket *b;
 	struct step *st;
 	uint32_t group, member;
-	int r = open_both(s, step, p, chunk, &st, &rs);
+	int r = steps_open_both(s, step, p, chunk, &st, &rs);
 
 	if (r < 0 || !rs)
 		return r;
@@ -307,22 +345,27 @@ static int on_bucket(struct steps *s, struct proc *p, const struct event *ev, ui
 int steps_event(struct steps *s, struct proc *p, struct ring *ring, const struct event *ev,
 		uint64_t chunk)
 {
-	uint32_t step = event_step(ev->a);
+	uint32_t step = event_step(ev->a), own = step;
 	struct number at = { .end = EVENT_STEP_UNKNOWN };
 
 	if (step == EVENT_STEP_UNKNOWN)
 		step = p->cur_step;
 	else if (steps_number(s, s->lives[p->life - 1].restart_count, step, &at))
-		step = at.step;
+		step = own = at.step;
 	else /* what was seen before the cut was of the unfinished step: this is a replay */
 		return chunk <= at.next_chunk ? STEPS_OK : STEPS_HOLD;
 
+	ring->is_host |= !(ev->kind == EVENT_COLL_BEGIN || ev->kind == EVENT_COLL_END ||
+			   ev->kind == EVENT_KERNEL_BEGIN || ev->kind == EVENT_KERNEL_END);
+	if (ev->kind == EVENT_KERNEL_END || ev->kind == EVENT_WORK_END || ev->kind == EVENT_PHASE_END)
+		ring->end_ns = (int64_t)ev->tick;
 	switch (ev->kind) {
 	case EVENT_STEP_BEGIN:
 	case EVENT_STEP_END: {
 		int r = on_step(s, p, ring, step, (int64_t)ev->tick, ev->kind == EVENT_STEP_BEGIN,
 				chunk);
 
+		device_host(s, p, step, (int64_t)ev->tick, ev->kind == EVENT_STEP_BEGIN);
 		/* By contract the end of one is the beginning of the next. */
 		if (r < 0 || ev->kind == EVENT_STEP_BEGIN || step >= EVENT_STEP_UNKNOWN - 1)
 			return r;
@@ -337,7 +380,20 @@ int steps_event(struct steps *s, struct proc *p, struct ring *ring, const struct
 				ev->kind == EVENT_PHASE_BEGIN, chunk);
 	case EVENT_COLL_BEGIN:
 	case EVENT_COLL_END:
-		return on_coll(s, p, ring, ev, step, chunk);
+		return on_coll(s, p, ring, ev, step, own, chunk);
+	case EVENT_WORK_BEGIN:
+	case EVENT_WORK_END:
+		return on_work(s, p, ring, step, (int64_t)ev->tick, ev->kind == EVENT_WORK_BEGIN,
+			       chunk);
+	case EVENT_HOST_WAIT_BEGIN:
+	case EVENT_HOST_WAIT_END:
+		device_host(s, p, own, (int64_t)ev->tick, ev->kind == EVENT_HOST_WAIT_END);
+		return 0;
+	case EVENT_LAUNCH:
+	case EVENT_COLL_SUBMIT:
+	case EVENT_KERNEL_BEGIN:
+	case EVENT_KERNEL_END:
+		return device_event(s, p, ev, own, chunk);
 	case EVENT_BUCKET_READY:
 	case EVENT_BUCKET_SUBMIT:
 	case EVENT_BUCKET_REDUCED:
@@ -351,6 +407,7 @@ void steps_lost(struct steps *s, struct proc *p, uint64_t n)
 {
 	struct step *st = p->cur_step == EVENT_STEP_UNKNOWN ? NULL : steps_at(s, p->cur_step);
 
+	device_forget(s, (uint32_t)(p - s->roster->procs));
 	if (st && st->life == (uint32_t)s->lives[p->life - 1].restart_count &&
 	    (uint32_t)p->rank < st->n_ranks) {
 		st->ranks[p->rank].n_lost += n;

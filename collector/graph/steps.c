@@ -27,6 +27,7 @@ void steps_fini(struct steps *s)
 		free(s->v[i].buckets);
 	}
 	free(s->v);
+	free(s->devices);
 	free(s->lives);
 	free(s->spans);
 	free(s->blocked);
@@ -223,10 +224,10 @@ static bool is_ready(const struct steps *s, const struct step *st)
 {
 	if (st->n_ended == 0)
 		return false;
-	if (st->n_ended < s->world_size) {
+	if (st->n_ended < steps_n_expected(s)) {
 		uint32_t n_gone = 0;
 
-		if (st->n_ended + s->n_gone < s->world_size)
+		if (st->n_ended + s->n_gone < steps_n_expected(s))
 			return false;
 		for (uint32_t i = 0; i < s->roster->n_procs; i++) {
 			const struct proc *p = &s->roster->procs[i];
@@ -237,13 +238,23 @@ static bool is_ready(const struct steps *s, const struct step *st)
 			     st->ranks[p->rank].end_ns == FACT_NONE))
 				n_gone++;
 		}
-		if (st->n_ended + n_gone < s->world_size)
+		if (st->n_ended + n_gone < steps_n_expected(s))
 			return false;
 	}
 	for (uint32_t i = 0; i < st->n_ranks; i++)
-		if (st->ranks[i].n_open_buckets)
+		if (st->ranks[i].n_open_buckets || device_works(s, st, &st->ranks[i]))
 			return false;
 	return true;
+}
+
+/* A device that is behind its host, and was heard of lately. */
+static bool is_behind(const struct steps *s, const struct step *st)
+{
+	for (uint32_t i = 0; i < st->n_ranks; i++)
+		if (device_works(s, st, &st->ranks[i]) &&
+		    age_ns(s, &device_known(s, st->ranks[i].proc)->news_now_ns) < s->late_ns)
+			return true;
+	return false;
 }
 
 /* Has every thread that speaks gone past the end of this step? */
@@ -291,7 +302,8 @@ int steps_tick(struct steps *s, int64_t now_ns)
 		if (!st->told) {
 			bool ready = is_ready(s, st);
 			bool late = st->n_ended > 0 &&
-				    age_ns(s, &st->first_end_now_ns) >= s->late_ns;
+				    age_ns(s, &st->first_end_now_ns) >= s->late_ns &&
+				    !is_behind(s, st);
 
 			if (!late && !(ready && (age_ns(s, &st->ready_now_ns) >= SETTLE_NS ||
 						 all_passed(s, st)))) {
@@ -390,8 +402,7 @@ int steps_open(struct steps *s, uint32_t step, uint32_t life, uint64_t chunk,
 				     .first_end_now_ns = INT64_MIN,
 				     .ready_now_ns = INT64_MIN };
 		for (uint32_t i = 0; i < st->n_ranks; i++)
-			st->ranks[i] = (struct rank_step){ .begin_ns = FACT_NONE,
-							   .end_ns = FACT_NONE };
+			st->ranks[i] = STEPS_NO_RANK;
 		if (step >= s->next_step)
 			s->next_step = step + 1;
 	}

@@ -26,11 +26,17 @@
 
 #define STEPS_MAX_ITEMS 4096 /* phases, calls and buckets of one rank in one step */
 
-enum step_item_kind { ITEM_PHASE, ITEM_SYNC };
+enum step_item_kind {
+	ITEM_PHASE,
+	ITEM_SYNC, /* the loop was blocked in a call */
+	ITEM_WORK, /* a host thread was in work that the program names */
+	ITEM_CALL, /* on the device only this call was under way */
+	ITEM_IDLE, /* nothing was */
+};
 struct step_item {
 	int64_t begin_ns, end_ns; /* host time */
 	uint64_t seq;
-	uint32_t group; /* ITEM_SYNC: index + 1 */
+	uint32_t group; /* ITEM_SYNC, ITEM_CALL: index + 1 */
 	uint32_t next;	/* index + 1 */
 	uint8_t kind, phase;
 };
@@ -50,6 +56,12 @@ struct rank_step {
 	uint32_t items, buckets;  /* index + 1 of the newest */
 	uint32_t n_items, n_events, n_open_buckets;
 	uint64_t n_lost;
+	/* What ran on its device (device.h). */
+	uint32_t n_open_work, n_idles;
+	int64_t device_ns;	/* when the last of it ended; FACT_NONE */
+	int64_t compute_ns, more_calls_ns; /* more: of calls that have no item */
+	int64_t pause_ns; /* of its host, the longest */
+	int64_t from_ns, to_ns; /* as it was told last; FACT_NONE */
 };
 
 struct step {
@@ -63,6 +75,8 @@ struct step {
 	uint64_t first_chunk;
 	int64_t first_end_now_ns, ready_now_ns, told_now_ns; /* core time */
 };
+
+struct device;
 
 struct life { /* one start of the job; restart_count tells them apart */
 	int32_t restart_count;
@@ -91,6 +105,7 @@ struct steps {
 	uint32_t n_open_config;
 	int64_t late_ns, now_ns;
 	uint32_t world_size, n_gone;
+	uint32_t n_told_of; /* ranks that there is word of; 0 = the whole world */
 	struct step *v; /* by number */
 	uint32_t n_slots;
 	uint32_t base, next_step; /* everything below base is forgotten */
@@ -98,12 +113,18 @@ struct steps {
 	uint32_t n_seen; /* behind the last step that a rank ended, over restarts of the collector too */
 	struct life *lives;
 	uint32_t n_lives;
+	struct device *devices; /* by process */
+	uint32_t n_devices;
 	struct span *spans; /* by first_step; the last has no end yet */
 	uint32_t n_spans;
 	int64_t heard_now_ns, held_now_ns; /* core time: the last span spoke; since when one waits */
 	bool finishing;
 	steps_told_fn told;
 	void *told_arg;
+	/* A call ended on a process's device; may be NULL. 0 or negative errno. */
+	int (*ended)(void *arg, const struct proc *p, uint32_t group, uint64_t seq,
+		     const struct event *ev, const struct device *d);
+	void *ended_arg;
 
 	/* scratch */
 	struct blocked *blocked;
@@ -117,6 +138,12 @@ struct steps {
 	bool any_complete;
 	uint32_t first_complete, last_complete;
 };
+
+/* How many ranks end a complete step. */
+static inline uint32_t steps_n_expected(const struct steps *s)
+{
+	return s->n_told_of && s->n_told_of < s->world_size ? s->n_told_of : s->world_size;
+}
 
 void steps_init(struct steps *s, struct roster *r, struct match *m, struct facts *f,
 		uint32_t n_open, int64_t late_ns);

@@ -59,8 +59,8 @@ static void measure(struct steps *s, const struct rank_step *first, const struct
 	struct gap gap;
 
 	roster_compare(s->roster);
-	begin = steps_place(s, first->proc, first->begin_ns);
-	end = steps_place(s, last->proc, last->end_ns);
+	begin = steps_place(s, first->proc, first->from_ns);
+	end = steps_place(s, last->proc, last->to_ns);
 	gap = match_between(s->match, &end, &begin);
 	ret->dur_ns = gap.ns;
 	ret->dur_err_ns = gap.err_ns;
@@ -76,12 +76,13 @@ static int tell_ranks(struct steps *s, const struct step *st, struct fact_step *
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < st->n_ranks; i++) {
-		const struct rank_step *rs = &st->ranks[i];
+		struct rank_step *rs = &st->ranks[i];
 		int64_t to;
 		int r;
 
-		if (rs->begin_ns == FACT_NONE || rs->end_ns == FACT_NONE)
+		if (rs->begin_ns == FACT_NONE || rs->end_ns == FACT_NONE || device_works(s, st, rs))
 			continue;
+		device_cut(s, st, rs);
 		r = steps_break_down(s, st, (int32_t)i, rs, &rows[n]);
 		if (r == 0)
 			r = steps_tell_buckets(s, st, (int32_t)i, rs);
@@ -108,7 +109,7 @@ static int tell_ranks(struct steps *s, const struct step *st, struct fact_step *
 				   .dur_ns = end_ns - begin_ns,
 				   .n_ranks = (uint32_t)n,
 				   .slowest_rank = -1,
-				   .complete = n >= s->world_size };
+				   .complete = n >= steps_n_expected(s) };
 	if (n == 1 || s->roster->n_hosts == 1)
 		ret->dur_err_ns = 2 * rows[0].dur_err_ns;
 	else if (s->match->evidence)

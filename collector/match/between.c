@@ -1,6 +1,7 @@
 #include "between.h"
 
 #include "evidence.h"
+#include "ties.h"
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -35,6 +36,12 @@ struct gap match_between(const struct match *m, const struct instant *a, const s
 		return (struct gap){ a->host_ns - b->host_ns, ticks_ns };
 	if (a->at.err_ns != CLOCK_UNBOUNDED && b->at.err_ns != CLOCK_UNBOUNDED)
 		gap.err_ns = a->at.err_ns + b->at.err_ns;
+	if (m->ties && (ties_is_loose(m->ties, pa->host) || ties_is_loose(m->ties, pb->host))) {
+		if (ties_between(m->ties, pa->host, a->host_ns, pb->host, b->host_ns, &v.lo_ns,
+				 &v.hi_ns))
+			narrow(&gap, ticks_ns, &v);
+		return gap;
+	}
 	/* Near a step nobody knows on which side of it an instant lies. */
 	if (!m->evidence || !clock_decides(a->at.status) || !clock_decides(b->at.status) ||
 	    evidence_between(m->evidence, pa->host, a->host_ns, pb->host, b->host_ns, &v) != 0)

@@ -14,5 +14,6 @@ struct gap {
 };
 
 /* a less b. On one host its own clock says so; between hosts the probes of both and
- * the collectives that they met in, whichever is narrower. */
+ * the collectives that they met in, whichever is narrower; of a host that no probe
+ * ties, the collectives alone. */
 struct gap match_between(const struct match *m, const struct instant *a, const struct instant *b);

@@ -44,6 +44,7 @@ void match_fini(struct match *m)
 	free(m->groups);
 	free(m->index.slots);
 	free(m->points);
+	free(m->host_gaps);
 }
 
 /* ---- arrivals' memory: blocks of 4 << k, kept for reuse ---- */
@@ -273,7 +274,7 @@ static int find(struct match *m, const struct match_call *call, struct coll **re
 			block_put(m, c->arrivals, c->n_alloc);
 		}
 		for (uint32_t i = c->n_alloc; i < (4u << k); i++)
-			a[i].enter_ns = a[i].exit_ns = FACT_NONE;
+			a[i].enter_ns = a[i].exit_ns = a[i].ready_ns = FACT_NONE;
 		c->arrivals = a;
 		c->n_alloc = 4u << k;
 	}
@@ -324,6 +325,8 @@ int match_begin(struct match *m, const struct match_call *call, uint64_t *ret_se
 		c->bytes = call->bytes;
 	} else if (c->op != call->op || c->dtype != call->dtype || !sizes_agree(c, call)) {
 		c->mismatch = true;
+	} else if (c->bytes != call->bytes) {
+		c->uneven = true;
 	}
 	if (c->step == EVENT_STEP_UNKNOWN)
 		c->step = call->step;
@@ -333,6 +336,7 @@ int match_begin(struct match *m, const struct match_call *call, uint64_t *ret_se
 			c->n_done++;
 	}
 	a->enter_ns = call->at_ns;
+	a->ready_ns = call->ready_ns;
 	a->proc = call->proc;
 	return moved_on(m, call, c);
 }

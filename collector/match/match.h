@@ -16,9 +16,11 @@
 #include "../facts.h"
 
 #define MATCH_MAX_MEMBERS FACT_MAX_RANKS
+#define MATCH_COMMON_CALLS 3 /* that begin together in a row, before a group is read so (split.h) */
 
 struct arrival {
 	int64_t enter_ns, exit_ns; /* host time; FACT_NONE */
+	int64_t ready_ns; /* its work before ended on this thread or stream; FACT_NONE */
 	uint32_t proc;		   /* index */
 };
 
@@ -39,6 +41,7 @@ struct coll {
 	uint8_t op, dtype;
 	uint32_t step;
 	uint32_t n_entered, n_done, n_alloc; /* done: entered and left */
+	bool uneven; /* sizes differ where they honestly may */
 	uint64_t bytes, first_chunk;
 	int64_t first_now_ns, done_now_ns; /* core time */
 	struct arrival *arrivals;	   /* by member; NULL once closed */
@@ -60,6 +63,8 @@ struct group {
 	uint64_t told_below; /* everything below is final */
 	uint64_t next_seq;   /* largest seen + 1 */
 	bool started;
+	uint8_t n_common; /* calls in a row that began together, up to MATCH_COMMON_CALLS */
+	uint64_t common_seq; /* the newest of them */
 };
 
 struct match {
@@ -78,12 +83,15 @@ struct match {
 	union arrival_block *spare[16];
 	struct match_point *points; /* scratch */
 	size_t n_points;
+	struct host_gap *host_gaps; /* scratch, by host */
+	uint32_t n_host_gaps;
 	bool finishing;
 	/* Each collective once, when it is final, before it is told for the last time and
 	 * while its arrivals are there; may be NULL. 0 or negative errno. */
 	int (*closed)(void *arg, const struct match *m, uint32_t group, const struct coll *c);
 	void *closed_arg;
 	struct evidence *evidence; /* of the hosts' clocks; NULL where all share one */
+	struct ties *ties; /* of hosts that no probe ties; NULL = nobody's */
 	uint64_t n_told, n_late, n_evicted;
 };
 
@@ -107,6 +115,7 @@ struct match_call {
 	uint64_t bytes;
 	uint32_t step;
 	int64_t at_ns; /* host */
+	int64_t ready_ns; /* host; of a begin, FACT_NONE = not known */
 	uint64_t chunk;
 };
 /* ret_seq: the whole number. 0, 1 when the call is too old to be known (counted),

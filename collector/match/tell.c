@@ -2,6 +2,7 @@
  * whether the clocks can tell them apart.
  */
 #include "match_internal.h"
+#include "split.h"
 
 static bool disjoint(const struct match *m, const struct match_point *late,
 		     const struct match_point *other)
@@ -86,7 +87,7 @@ int match_tell(struct match *m, uint32_t group, struct coll *c)
 {
 	struct group *g = &m->groups[group];
 	struct fact_collective *f;
-	size_t first, last, n_before = m->facts->arrivals.n;
+	size_t first, last, n_points, n_before = m->facts->arrivals.n;
 	const struct match_point *pf, *pl;
 	int64_t end_ns = FACT_NONE;
 	struct gap skew;
@@ -94,7 +95,8 @@ int match_tell(struct match *m, uint32_t group, struct coll *c)
 
 	c->told = true;
 	c->changed = false;
-	if (match_place(m, g, c, &first, &last) == 0)
+	n_points = match_place(m, g, c, &first, &last);
+	if (n_points == 0)
 		return c->n_entered ? -ENOMEM : 0; /* only ends were seen: nothing to say */
 	r = match_tell_group(m, group);
 	if (r < 0)
@@ -149,5 +151,5 @@ int match_tell(struct match *m, uint32_t group, struct coll *c)
 	f->n_seen = (uint32_t)(m->facts->arrivals.n - n_before);
 	f->first_arrival_index = n_before;
 	m->n_told++;
-	return 0;
+	return split_call(m, g, c, pl, n_points, f, m->facts->arrivals.v + n_before);
 }

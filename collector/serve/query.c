@@ -108,7 +108,7 @@ static int boot_json(const struct query_facts *f, const json_t *told, json_t **r
 	return 0;
 }
 
-/* [[rank, enter, exit or null, err], …] as objects with fleet times. Damaged
+/* [[rank, enter, exit or null, err, wait_err, wait where it is another], …] as objects with fleet times. Damaged
  * entries are left out: the count in n_seen shows it. */
 static json_t *arrivals_json(const char *text, int64_t first_ns, int64_t last_ns, size_t *left)
 {
@@ -116,7 +116,7 @@ static json_t *arrivals_json(const char *text, int64_t first_ns, int64_t last_ns
 	size_t i;
 
 	json_array_foreach(in, i, a) {
-		json_t *exit_json = json_array_get(a, 2);
+		json_t *exit_json = json_array_get(a, 2), *wait_json = json_array_get(a, 5);
 		int64_t enter_ns = json_integer_value(json_array_get(a, 1));
 
 		if (*left == 0)
@@ -124,10 +124,12 @@ static json_t *arrivals_json(const char *text, int64_t first_ns, int64_t last_ns
 		if (!json_is_integer(json_array_get(a, 0)) || !json_is_integer(json_array_get(a, 1)) ||
 		    enter_ns < 0 || enter_ns > INT64_MAX - first_ns)
 			continue;
-		json_array_append_new(out, json_pack("{s:O,s:o,s:O?,s:I,s:o}", "rank",
+		json_array_append_new(out, json_pack("{s:O,s:o,s:O?,s:o,s:O*,s:o}", "rank",
 			json_array_get(a, 0), "arrival_ns", query_instant_json(first_ns + enter_ns),
 			"arrival_err_ns", json_array_get(a, 3), "wait_ns",
-			(json_int_t)(last_ns - first_ns - enter_ns), "dur_ns",
+			wait_json ? json_incref(wait_json)
+				  : json_integer(last_ns - first_ns - enter_ns),
+			"wait_err_ns", json_array_get(a, 4), "dur_ns",
 			json_is_integer(exit_json) ? json_integer(json_integer_value(exit_json) - enter_ns)
 						   : json_null()));
 		(*left)--;

@@ -24,8 +24,8 @@
 	X(put_gauge, 5)                                                                        \
 	X(put_meta, 2)                                                                         \
 	X(put_step, 7)                                                                         \
-	X(put_rank_step, 18)                                                                   \
-	X(put_collective, 17)                                                                  \
+	X(put_rank_step, 21)                                                                   \
+	X(put_collective, 18)                                                                  \
 	X(put_group, 4)                                                                        \
 	X(put_bucket, 14)                                                                      \
 	X(put_path, 6)                                                                         \
@@ -39,7 +39,11 @@
 	X(put_clock_path, 11)                                                                  \
 	X(put_clock, 9)                                                                        \
 	X(put_contradiction, 8)                                                                \
-	X(put_clock_pair, 8)
+	X(put_clock_pair, 8)                                                                   \
+	X(put_comm_class, 22)                                                                  \
+	X(put_stage, 13)                                                                       \
+	X(put_what_if, 10)                                                                     \
+	X(put_input, 5)
 
 struct store {
 	/* set by store_open(), then read-only */

@@ -133,6 +133,15 @@ struct row_gauge {
 	double value;
 };
 
+struct row_meta { /* a fact about the file */
+	const char *key, *value;
+};
+struct row_input { /* a file of an import */
+	const char *file, *format, *outcome; /* format NULL = not known */
+	int64_t rank;			     /* -1 = none, or several */
+	uint64_t n_events;
+};
+
 struct job_block;
 
 struct store_job {
@@ -153,6 +162,8 @@ struct store_job {
 	FACT_ARRAY(struct row_record) records;
 	FACT_ARRAY(struct row_env) envs;
 	FACT_ARRAY(struct row_gauge) gauges;
+	FACT_ARRAY(struct row_input) inputs;
+	FACT_ARRAY(struct row_meta) metas;
 	struct facts facts;
 	uint64_t low_water; /* chunk number that a replay must start from */
 	uint64_t n_late;    /* events so far that came when their step was closed */

@@ -182,6 +182,9 @@ static int read_rank_step(const struct reading *r, sqlite3_stmt *q)
 		.n_peers = (uint32_t)col_int(q, 15),
 		.coverage = col_real(q, 16),
 		.dur_err_ns = col_int(q, 17),
+		.compute_ns = col_int_or(q, 18, FACT_NONE),
+		.idle_ns = col_int_or(q, 19, FACT_NONE),
+		.host_ns = col_int_or(q, 20, FACT_NONE),
 	};
 
 	return r->fns->rank_step(r->arg, &v);

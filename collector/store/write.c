@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -350,6 +351,9 @@ static int write_rank_step(struct store *s, const struct fact_rank_step *v)
 	bind_int(&b, v->n_peers);
 	bind_real(&b, v->coverage);
 	bind_int(&b, v->dur_err_ns);
+	bind_ns(&b, v->compute_ns);
+	bind_ns(&b, v->idle_ns);
+	bind_ns(&b, v->host_ns);
 	return run(s, &b);
 }
 
@@ -370,11 +374,12 @@ static char *append_int(char *p, int64_t v)
 	return p;
 }
 
-/* [[rank,enter,exit,err],…]: a call a collective, so it is written by hand. */
+/* [[rank,enter,exit,err,wait_err],…], with the wait behind it where it is not the time until
+ * the last arrival, null where it is not known: a call a collective, so it is written by hand. */
 static const char *arrivals_json(struct store *s, const struct fact_collective *c,
 				 const struct fact_arrival *v)
 {
-	size_t n_max = 3 + (size_t)c->n_seen * (4 * 21 + 4);
+	size_t n_max = 3 + (size_t)c->n_seen * (6 * 21 + 6);
 	char *p;
 
 	if (s->n_text_alloc < n_max) {
@@ -403,6 +408,15 @@ static const char *arrivals_json(struct store *s, const struct fact_collective *
 		}
 		*p++ = ',';
 		p = append_int(p, v[i].err_ns);
+		*p++ = ',';
+		p = append_int(p, v[i].wait_err_ns);
+		if (v[i].wait_ns == FACT_NONE) {
+			memcpy(p, ",null", 5);
+			p += 5;
+		} else if (v[i].wait_ns != c->last_arrival_ns - v[i].enter_ns) {
+			*p++ = ',';
+			p = append_int(p, v[i].wait_ns);
+		}
 		*p++ = ']';
 	}
 	*p++ = ']';
@@ -437,6 +451,7 @@ static int write_collective(struct store *s, const struct fact_collective *v,
 	bind_int_unless(&b, v->n_expected, 0);
 	bind_int(&b, v->n_seen);
 	bind_text(&b, json);
+	bind_int(&b, v->gap);
 	return run(s, &b);
 }
 
@@ -520,6 +535,26 @@ static int write_contradiction(struct store *s, const struct fact_contradiction 
 	return run(s, &b);
 }
 
+static int write_stage(struct store *s, const struct fact_stage *v)
+{
+	struct bind b = { s->put_stage, 0 };
+
+	bind_int(&b, v->step);
+	bind_int(&b, v->rank);
+	bind_int(&b, v->stage);
+	bind_int(&b, v->pipeline);
+	bind_int(&b, v->n_stages);
+	bind_int(&b, v->n_micro);
+	bind_int(&b, v->work_ns);
+	bind_int(&b, v->collective_ns);
+	bind_int(&b, v->message_ns);
+	bind_int(&b, v->rest_ns);
+	bind_int(&b, v->wait_ns);
+	bind_int(&b, v->step_ns);
+	bind_real(&b, v->theory_ratio);
+	return run(s, &b);
+}
+
 static int write_clock_pair(struct store *s, const struct fact_pair *v)
 {
 	struct bind b = { s->put_clock_pair, 0 };
@@ -532,6 +567,73 @@ static int write_clock_pair(struct store *s, const struct fact_pair *v)
 	bind_int(&b, v->probe_width_ns);
 	bind_ns(&b, v->soft_ns);
 	bind_text(&b, v->basis);
+	return run(s, &b);
+}
+
+static int write_comm_class(struct store *s, const struct fact_comm_class *v)
+{
+	struct bind b = { s->put_comm_class, 0 };
+
+	bind_int(&b, v->group);
+	bind_int(&b, v->n_ranks);
+	bind_int(&b, v->n_hosts);
+	bind_int(&b, v->op);
+	bind_int(&b, v->dtype);
+	bind_int(&b, v->size);
+	bind_int(&b, v->n_groups);
+	bind_u64(&b, v->n);
+	bind_real(&b, v->bytes);
+	bind_real(&b, v->sum_ns);
+	bind_int(&b, v->min_ns);
+	bind_int(&b, v->p50_ns);
+	bind_int(&b, v->p95_ns);
+	bind_int(&b, v->p99_ns);
+	bind_int(&b, v->max_ns);
+	bind_int(&b, v->err_ns);
+	bind_real(&b, v->wait_ns);
+	bind_real(&b, v->inside_ns);
+	bind_u64(&b, v->n_copies);
+	bind_u64(&b, v->copy_bytes);
+	bind_u64(&b, v->n_layouts);
+	bind_real(&b, v->peak_gbs > 0 ? v->peak_gbs : (double)NAN);
+	return run(s, &b);
+}
+
+static int write_what_if(struct store *s, const struct fact_what_if *v)
+{
+	struct bind b = { s->put_what_if, 0 };
+
+	bind_text(&b, v->scope);
+	bind_text(&b, v->name);
+	bind_int_unless(&b, v->number, -1);
+	bind_real(&b, v->slowdown);
+	bind_real(&b, v->share);
+	bind_int(&b, v->step_ns);
+	bind_ns(&b, v->without_ns);
+	bind_int_unless(&b, v->err_ns, FACT_UNBOUNDED);
+	bind_int(&b, v->n_steps);
+	bind_text(&b, v->method);
+	return run(s, &b);
+}
+
+static int write_meta(struct store *s, const struct row_meta *v)
+{
+	struct bind b = { s->put_meta, 0 };
+
+	bind_text(&b, v->key);
+	bind_text(&b, v->value);
+	return run(s, &b);
+}
+
+static int write_input(struct store *s, const struct row_input *v)
+{
+	struct bind b = { s->put_input, 0 };
+
+	bind_text(&b, v->file);
+	sqlite3_bind_text(b.q, ++b.at, v->format, -1, SQLITE_STATIC); /* NULL stays NULL */
+	bind_text(&b, v->outcome);
+	bind_int_unless(&b, v->rank, -1);
+	bind_u64(&b, v->n_events);
 	return run(s, &b);
 }
 
@@ -619,7 +721,12 @@ int store_write_rows(struct store *s, struct store_job *j)
 	EACH(f->groups, write_group)
 	EACH(f->clocks, write_clock)
 	EACH(f->contradictions, write_contradiction)
+	EACH(f->stages, write_stage)
 	EACH(f->pairs, write_clock_pair)
+	EACH(f->comm_classes, write_comm_class)
+	EACH(f->what_ifs, write_what_if)
+	EACH(j->inputs, write_input)
+	EACH(j->metas, write_meta)
 	EACH(f->steps, write_step)
 	EACH(f->rank_steps, write_rank_step)
 	EACH(f->buckets, write_bucket)

@@ -18,21 +18,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *host_of_rank(const struct rules *r, int64_t rank)
-{
-	const struct roster *roster = r->ledger.roster;
-
-	for (uint32_t i = roster->n_procs; i-- > 0 && rank >= 0;)
-		if (roster->procs[i].life == r->life && roster->procs[i].rank == rank)
-			return roster->hosts[roster->procs[i].host].name;
-	return NULL;
-}
-
 /* The hosts of both ends, in order of their names. False when they are not known or one. */
 static bool ends_of(const struct rules *r, size_t i, const char *ret[2])
 {
-	const char *from = host_of_rank(r, side_number(&r->side.v[i], "src", start_rank(r, i)));
-	const char *to = host_of_rank(r, side_number(&r->side.v[i], "dst", -1));
+	const char *from = start_host_of_rank(r, side_number(&r->side.v[i], "src", start_rank(r, i)));
+	const char *to = start_host_of_rank(r, side_number(&r->side.v[i], "dst", -1));
 	int order = from && to ? strcmp(from, to) : 0;
 
 	ret[0] = order < 0 ? from : to;

@@ -25,6 +25,7 @@
  * application's own calls disagree); mismatch.data_dependent_modules (earlier
  * calls agreed by size only: data_dependent.c looks first).
  */
+#include "habit.h"
 #include "rules.h"
 #include "trail.h"
 #include "words.h"
@@ -35,7 +36,6 @@
 
 #define SETTLED_NS INT64_C(2000000000) /* nothing new from the group */
 #define PATIENCE_NS INT64_C(20000000000) /* for members whose call is not known yet */
-#define MAX_PERIOD 64
 #define MAX_SWAP 8
 
 struct camps {
@@ -113,32 +113,6 @@ static void divide(struct rules *r, uint32_t group, uint64_t call, struct camps 
 
 /* ---- habits ---- */
 
-/* What the group's own past makes of this call: it repeats itself with some period.
- * False when it has none. */
-static bool expected(const struct page *p, uint64_t call, uint64_t at, struct shape *ret)
-{
-	for (uint64_t period = 1; period <= MAX_PERIOD && call >= p->first + 2 * period; period++) {
-		bool same = true;
-		const struct line *v;
-
-		for (uint64_t k = 0; k < period && same; k++) {
-			const struct line *a = ledger_line(p, call - 1 - k);
-			const struct line *b = ledger_line(p, call - 1 - k - period);
-
-			same = a && b && a->n_odd == 0 && b->n_odd == 0 &&
-			       ledger_same(&a->shape, &b->shape);
-		}
-		if (!same)
-			continue;
-		v = ledger_line(p, call - period + (at - call) % period);
-		if (!v)
-			return false;
-		*ret = v->shape;
-		return true;
-	}
-	return false;
-}
-
 static uint64_t asked_behind(const struct camps *c, uint32_t seat);
 
 /* Do this camp's next calls, two at least, do again what was done a period before? */
@@ -164,11 +138,11 @@ static bool who_keeps(const struct camps *c, bool *ret_major)
 {
 	struct shape want;
 
-	if (expected(c->page, c->call, c->call, &want)) {
+	if (habit_expects(c->page, c->call, c->call, &want)) {
 		*ret_major = ledger_same(&want, &c->major);
 		return *ret_major != ledger_same(&want, &c->minor);
 	}
-	for (uint64_t k = 2; k <= MAX_PERIOD && k <= c->call - c->page->first; k++) {
+	for (uint64_t k = 2; k <= HABIT_MAX_PERIOD && k <= c->call - c->page->first; k++) {
 		*ret_major = goes_on(c, c->major_seat, k);
 		if (*ret_major != goes_on(c, c->minor_seat, k))
 			return true;
@@ -266,19 +240,38 @@ static bool is_repeat(const struct camps *c)
 
 	return before && c->by_habit == c->equal && ledger_same(&before->shape, &c->minor) &&
 	       !ledger_same(&before->shape, &c->major) &&
-	       expected(c->page, c->call, c->call, &want) && ledger_same(&want, &c->major);
+	       habit_expects(c->page, c->call, c->call, &want) && ledger_same(&want, &c->major);
 }
 
-/* With one call known of each, a swap or a call left out looks like a difference:
- * not so where the pattern knows no such call further on. */
+/* Sizes of calls that never began are not known. But both camps asked for as many, and
+ * what the smaller one asks for now is what the pattern has a few calls further on. */
+static bool is_order_by_habit(const struct camps *c)
+{
+	uint64_t n = asked_behind(c, c->minor_seat);
+	struct shape next;
+
+	if (!c->minor.sized || !c->major.sized || c->minor.bytes == c->major.bytes ||
+	    n != asked_behind(c, c->major_seat) || !habit_expects(c->page, c->call, c->call, &next) ||
+	    !ledger_same(&next, &c->major))
+		return false;
+	for (uint64_t k = 1; k < MAX_SWAP && k < n; k++)
+		if (habit_expects(c->page, c->call, c->call + k, &next) && next.sized &&
+		    ledger_same(&next, &c->minor))
+			return true;
+	return false;
+}
+
+/* With one call known of each, or by their sizes alone, a swap or a call left out looks
+ * like a difference: not so where the pattern knows no such call further on. */
 static bool may_be_order(const struct camps *c)
 {
 	struct shape next;
 
-	if (asked_behind(c, c->minor_seat) > 1 && asked_behind(c, c->major_seat) > 1)
+	if (asked_behind(c, c->minor_seat) > 1 && asked_behind(c, c->major_seat) > 1 &&
+	    (c->minor.op != c->major.op || c->minor.dtype != c->major.dtype))
 		return false;
 	for (uint64_t k = 1; k <= MAX_SWAP; k++)
-		if (!expected(c->page, c->call, c->call + k, &next) || ledger_same(&next, &c->minor))
+		if (!habit_expects(c->page, c->call, c->call + k, &next) || ledger_same(&next, &c->minor))
 			return true;
 	return false;
 }
@@ -302,6 +295,10 @@ static const char *kind_of(const struct camps *c, enum fact_confidence *sure)
 	if (is_repeat(c)) {
 		*sure = CONFIDENCE_LIKELY;
 		return "mismatch.extra_call";
+	}
+	if (is_order_by_habit(c)) {
+		*sure = CONFIDENCE_LIKELY;
+		return "mismatch.order";
 	}
 	if (may_be_order(c))
 		*sure = CONFIDENCE_LIKELY;

@@ -11,20 +11,9 @@
  */
 #include "rules.h"
 #include "start.h"
+#include "words.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <strings.h>
-
-static bool has_words(const char *text, const char *words)
-{
-	size_t n = strlen(words);
-
-	for (; text && *text; text++)
-		if (strncasecmp(text, words, n) == 0)
-			return true;
-	return false;
-}
 
 int port_look(struct rules *r)
 {
@@ -39,7 +28,7 @@ int port_look(struct rules *r)
 	for (size_t i = 0; i < r->side.n; i++) {
 		const char *text = start_record(r, i, SIDE_LOG) ? side_text(&r->side.v[i], "text") : NULL;
 
-		if (has_words(text, "address already in use") || has_words(text, "EADDRINUSE"))
+		if (words_has(text, "address already in use") || words_has(text, "EADDRINUSE"))
 			finding_rank(&f, start_rank(r, i));
 	}
 	if (f.n_ranks == 0)

@@ -11,7 +11,11 @@
 void rules_init(struct rules *r, struct roster *roster, struct match *match)
 {
 	*r = (struct rules){ .looked_ns = INT64_MIN,
-			     .ledger = { .roster = roster, .match = match } };
+			     .ledger = { .roster = roster, .match = match },
+			     .lanes = { .roster = roster },
+			     .pauses = { .roster = roster },
+			     .placement = { .roster = roster } };
+	r->lanes.messages = &r->ledger.messages;
 }
 
 void rules_fini(struct rules *r)
@@ -19,30 +23,93 @@ void rules_fini(struct rules *r)
 	ledger_fini(&r->ledger);
 	side_fini(&r->side);
 	gauges_fini(&r->gauges);
+	latecomers_fini(&r->latecomers);
+	transfers_fini(&r->transfers);
+	gathers_fini(&r->gathers);
+	step_times_fini(&r->step_times);
+	rates_fini(&r->rates);
+	losses_fini(&r->losses);
+	paths_fini(&r->paths);
+	contrasts_fini(&r->contrasts);
+	pulse_fini(&r->pulse);
+	numbers_fini(&r->numbers);
+	silent_fini(&r->silent);
+	measures_fini(&r->measures);
+	pace_fini(&r->pace);
+	beats_fini(&r->beats);
+	lanes_fini(&r->lanes);
+	pauses_fini(&r->pauses);
+	placement_fini(&r->placement);
+	clock_stamps_fini(&r->stamps);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
 {
-	return ledger_event(&r->ledger, p, ev, restart_count);
+	uint32_t proc = (uint32_t)(p - r->ledger.roster->procs);
+	int e = ledger_event(&r->ledger, p, ev, restart_count);
+
+	if (e == 0)
+		e = gathers_event(&r->gathers, proc, ev);
+	if (e == 0)
+		e = step_times_event(&r->step_times, proc, ev);
+	if (e == 0)
+		e = rates_event(&r->rates, r->ledger.roster, &r->ledger.messages, p, ev);
+	if (e == 0)
+		e = silent_event(r, p, ev);
+	if (e == 0)
+		e = lanes_event(&r->lanes, p, ev);
+	if (e == 0)
+		e = pauses_event(&r->pauses, p, ev);
+	return e;
+}
+
+int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,
+		 const char *fields_json, size_t n_fields)
+{
+	int e = side_note(&r->side, (uint32_t)(p - r->ledger.roster->procs), at_ns, r->now_ns, category,
+			  fields_json, n_fields);
+
+	if (e == 0)
+		e = counts_record(r, p, at_ns, category, fields_json, n_fields);
+	if (e == 0)
+		e = measures_record(&r->measures, (uint32_t)(p - r->ledger.roster->procs), at_ns, category,
+				    fields_json, n_fields);
+	if (e == 0)
+		e = silent_record(r, p, at_ns, category, fields_json, n_fields);
+	if (e == 0)
+		e = pauses_record(&r->pauses, p, at_ns, category, fields_json, n_fields);
+	if (e == 0)
+		e = placement_record(&r->placement, p, at_ns, category, fields_json, n_fields);
+	return e;
 }
 
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c)
 {
-	(void)r;
-	(void)m;
-	(void)group;
-	(void)c;
+	struct lateness late;
+	int e = latecomers_call(&r->latecomers, m, group, c);
+
+	if (e == 0)
+		e = transfers_call(&r->transfers, m, group, c);
+	if (e == 0)
+		e = rates_call(&r->rates, m, group, c);
+	if (e == 0)
+		e = silent_call(r, m, group, c);
+	if (e == 0)
+		e = clock_stamps_call(&r->stamps, m, group, c);
+	if (e < 0 || (!r->lanes.any && !r->pauses.any && !r->placement.any))
+		return e;
+	lateness_of(m, group, c, &late);
+	lanes_call(&r->lanes, m, group, c, &late);
+	pauses_call(&r->pauses, m, c, &late);
+	placement_call(&r->placement, m, c, &late);
 	return 0;
 }
 
 int rules_step(struct rules *r, const struct fact_step *step, const struct fact_rank_step *v,
 	       size_t n, struct facts *facts)
 {
-	(void)step;
-	(void)v;
-	(void)n;
 	r->facts = facts;
-	return 0;
+	return pace_step(&r->pace, step, v, n, r->world_size);
 }
 
 /* A new start of the job is a new chance to fail. */
@@ -54,19 +121,53 @@ static void follow_life(struct rules *r)
 		if (roster->procs[i].life > r->life) {
 			r->life = roster->procs[i].life;
 			r->held = r->waits = false;
-			r->n_slow = 0;
+			r->n_slow = r->n_above = 0;
+			silent_life(r);
 			r->start.class_name = NULL;
 		}
+}
+
+/* What the rules on links and cards go by. */
+static int rates_look(struct rules *r)
+{
+	int e = paths_look(&r->paths, &r->side, r->ledger.roster);
+
+	if (e == 0)
+		e = contrasts_look(&r->contrasts, &r->rates, r->life);
+	if (e == 0)
+		e = rates_tell(&r->rates, r->now_ns, r->finishing,
+			       &(struct rates_peaks){ paths_inside_gbs(&r->paths),
+						      paths_between_gbs(&r->paths) }, r->facts);
+	return e;
 }
 
 int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finishing,
 	       struct facts *facts)
 {
 	static int (*const looks[])(struct rules *) = {
-		start_look,	endpoint_look, resolution_look,	    interface_look, port_look,
-		dataplane_look, missing_look,  data_dependent_look, mismatch_look,
-		p2p_order_look, absent_look,
+		/* start-up */
+		start_look, endpoint_look, resolution_look, interface_look, port_look, route_look,
+		dataplane_look, missing_look,
+		/* calls that differ */
+		bucket_layout_look, data_dependent_look, mismatch_look, p2p_order_look,
+		/* configuration, network and memory, where the job stands still or fails by it */
+		version_look, setting_look, device_look, adapters_look,
+		qp_retry_look, corruption_look, lossy_class_look,
+		deferred_free_look, shard_boundary_look, prefetch_look, fragmentation_look, growth_look,
+		absent_look,
+		/* wrong, and nobody notices */
+		no_sync_look, without_sync_look, outside_sync_look, scaler_look, replica_desync_look,
+		scaling_look, nan_source_look,
+		clock_stamps_look,
+		/* slow: from what explains most */
+		device_slow_look, setting_slow_look, version_slow_look,
+		retransmits_look, shared_nic_look, ring_nic_look, host_p2p_path_look, jitter_look, link_look,
+		stages_look, checkpoint_look, rotating_placement_look, rotating_pause_look, stage_imbalance_look,
+		pace_look,
+		amplified_look, bubble_look,
+		replayed_look, /* after all that are nearer to a reason */
 	};
+	int e;
 
 	if (r->looked_ns == INT64_MIN)
 		r->base_ns = now_ns;
@@ -79,13 +180,12 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 	r->finishing = finishing;
 	r->world_size = world_size;
 	follow_life(r);
-	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
-		int e = looks[i](r);
-
-		if (e < 0)
-			return e;
-	}
-	return 0;
+	pauses_settle(&r->pauses, finishing);
+	placement_settle(&r->placement, finishing);
+	e = rates_look(r);
+	for (size_t i = 0; e >= 0 && i < sizeof looks / sizeof *looks; i++)
+		e = looks[i](r);
+	return e < 0 ? e : 0;
 }
 
 void finding_rank(struct finding *f, int32_t rank)
@@ -171,6 +271,30 @@ static void remember_slow(struct rules *r, const struct finding *f)
 	r->n_slow++;
 }
 
+void rules_named(struct rules *r, const char *class_name, const int32_t *ranks, uint32_t n,
+		 uint32_t first_step)
+{
+	struct finding f = { .class_name = class_name, .step = first_step };
+
+	for (uint32_t i = 0; i < n; i++)
+		finding_rank(&f, ranks[i]);
+	remember_slow(r, &f);
+}
+
+bool rules_explained_else(const struct rules *r, int32_t rank)
+{
+	for (uint32_t i = 0; i < r->n_slow; i++) {
+		bool names = r->slow[i].n_ranks == 0;
+
+		for (uint32_t k = 0; k < r->slow[i].n_ranks; k++)
+			names |= r->slow[i].ranks[k] == rank;
+		if (names && strcmp(r->slow[i].class_name, "slow.fixed_rank") != 0)
+			return true;
+	}
+	return r->pace.told_class &&
+	       (r->pace.told.n_ranks == 0 || pace_holds(&r->pace.told, (uint32_t)rank));
+}
+
 bool rules_explained(const struct rules *r, int32_t rank)
 {
 	for (uint32_t i = 0; i < r->n_slow; i++) {
@@ -182,6 +306,15 @@ bool rules_explained(const struct rules *r, int32_t rank)
 			return true;
 	}
 	return false;
+}
+
+uint32_t rules_n_told(const struct rules *r, const char *class_name)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->n_slow; i++)
+		n += strcmp(r->slow[i].class_name, class_name) == 0;
+	return n;
 }
 
 int rules_tell(struct rules *r, const struct finding *f)
@@ -213,6 +346,7 @@ int rules_tell(struct rules *r, const struct finding *f)
 		r->start = *f;
 		snprintf(r->start_sentence, sizeof r->start_sentence, "%s", f->sentence);
 	}
+	r->n_above += f->severity != SEVERITY_NOTICE;
 	if (f->severity == SEVERITY_STUCK)
 		r->held = true;
 	if (f->severity == SEVERITY_SLOW)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define MAX_OF_A_KIND 64 /* of a process */
+#define MAX_UNITS 512	 /* of one: a model's last layer counts like its first */
 #define MAX_RECORDS (1u << 17)
 #define MAX_PROCS (1u << 17)
 #define MAX_BYTES 8192
@@ -22,6 +23,28 @@ static const char *const categories[SIDE_N_KINDS] = {
 	[SIDE_ZERO_PARAM] = "zero.param",
 	[SIDE_PROC_STATE] = "proc.state",
 	[SIDE_LOG] = "log.line",
+	[SIDE_VERSIONS] = "meta.versions",
+	[SIDE_ENV] = "meta.env",
+	[SIDE_DEVICE] = "meta.device",
+	[SIDE_ROUTE] = "net.route",
+	[SIDE_ACCEPT] = "net.accept",
+	[SIDE_BOOTSTRAP_ERROR] = "net.bootstrap_error",
+	[SIDE_NCCL_ERROR] = "nccl.error",
+	[SIDE_NET] = "nccl.net",
+	[SIDE_IB_CONN] = "nccl.ib_conn",
+	[SIDE_QP] = "ib.qp",
+	[SIDE_WC_ERROR] = "ib.wc_error",
+	[SIDE_ALLOC_FAILED] = "mem.alloc_failed",
+	[SIDE_FREE_DEFERRED] = "mem.free_deferred",
+	[SIDE_UNIT] = "mem.unit",
+	[SIDE_GPU_NIC] = "topo.gpu_nic",
+	[SIDE_LINK] = "topo.link",
+	[SIDE_PCI] = "host.pci",
+	[SIDE_GRAPH] = "nccl.graph",
+	[SIDE_PORT] = "ib.port",
+	[SIDE_PARALLEL] = "meta.parallel",
+	[SIDE_XID] = "dev.xid",
+	[SIDE_ECC] = "dev.ecc",
 };
 
 void side_fini(struct side *s)
@@ -66,7 +89,7 @@ int side_note(struct side *s, uint32_t proc, int64_t at_ns, int64_t now_ns, cons
 		return 0;
 	if (count_of(s, proc, kind, &n) < 0)
 		return -ENOMEM;
-	if (n->n == MAX_OF_A_KIND || s->n == MAX_RECORDS || n_fields > MAX_BYTES) {
+	if (n->n == (kind == SIDE_UNIT ? MAX_UNITS : MAX_OF_A_KIND) || s->n == MAX_RECORDS || n_fields > MAX_BYTES) {
 		s->n_dropped++;
 		return 0;
 	}
@@ -85,8 +108,14 @@ int side_note(struct side *s, uint32_t proc, int64_t at_ns, int64_t now_ns, cons
 		s->v[n->last - 1].repeated = true;
 	n->last = (uint32_t)s->n;
 	n->n++;
+	s->n_of_kind[kind]++;
 	s->news_now_ns = now_ns;
 	return 0;
+}
+
+uint32_t side_count(const struct side *s, uint32_t proc, enum side_kind kind)
+{
+	return proc < s->n_procs ? s->counts[(size_t)proc * SIDE_N_KINDS + kind].n : 0;
 }
 
 const char *side_text(const struct side_record *r, const char *field)
@@ -105,4 +134,11 @@ int64_t side_number(const struct side_record *r, const char *field, int64_t othe
 	if (json_is_real(v) && json_real_value(v) > -1e15 && json_real_value(v) < 1e15)
 		return (int64_t)json_real_value(v);
 	return other;
+}
+
+double side_real(const struct side_record *r, const char *field, double other)
+{
+	const json_t *v = json_object_get(r->fields, field);
+
+	return json_is_number(v) ? json_number_value(v) : other;
 }

@@ -56,6 +56,12 @@ struct slow_config {
 	uint32_t n_window;   /* steps kept; 0 = by world size: 256 .. 1024 */
 	/* The name of a rank's host for the sentence, or NULL. */
 	const char *(*host_of)(void *arg, int32_t rank);
+	/* What other rules know; each may be NULL. explained: somebody told why it is slow.
+	 * throttled: its device says so, the reason goes to why. named: it is told. */
+	bool (*explained)(void *arg, int32_t rank);
+	bool (*throttled)(void *arg, int32_t rank, char *why, size_t n_why);
+	void (*named)(void *arg, const char *class_name, const int32_t *ranks, uint32_t n,
+		      uint32_t first_step);
 	void *arg;
 };
 

@@ -128,6 +128,8 @@ int slow_judge(struct slow_fixed_rank *s, uint32_t rank, uint32_t near, double s
 	else
 		confidence = CONFIDENCE_CERTAIN;
 
+	if (s->cfg.explained && s->cfg.explained(s->cfg.arg, (int32_t)rank))
+		return 0; /* one cause, one verdict */
 	if (confidence != CONFIDENCE_CERTAIN) {
 		if (notice_of(s, (int32_t)rank))
 			return 0;

@@ -51,11 +51,39 @@ static const char *common_host(const struct slow_fixed_rank *s, const struct sta
 	return host;
 }
 
+/* The host has no ranks but these, two or more. */
+static bool is_whole_host(const struct slow_fixed_rank *s, const struct standing *v, const char *host)
+{
+	uint32_t n = 0;
+
+	for (uint32_t rank = 0; host && rank < s->n_ranks; rank++) {
+		const char *h = s->cfg.host_of(s->cfg.arg, (int32_t)rank);
+
+		n += h && strcmp(h, host) == 0;
+	}
+	return n >= 2 && n == v->n_ranks && n < s->n_ranks;
+}
+
+/* The class, and a device's own reason in why. */
+static const char *class_of(const struct slow_fixed_rank *s, const struct standing *v,
+			    const char *host, char *why, size_t n_why)
+{
+	bool throttled = s->cfg.throttled != NULL && !v->notice;
+
+	*why = '\0';
+	for (uint32_t i = 0; i < v->n_ranks && throttled; i++)
+		throttled = s->cfg.throttled(s->cfg.arg, v->ranks[i], why, n_why);
+	if (throttled)
+		return "slow.throttled";
+	*why = '\0';
+	return !v->notice && is_whole_host(s, v, host) ? "slow.fixed_host" : "slow.fixed_rank";
+}
+
 int slow_tell(struct slow_fixed_rank *s, struct standing *v, struct facts *facts)
 {
 	char list[MAX_CULPRITS * 8], words[MAX_CULPRITS * 8], parts[128], host_json[160] = "";
 	const char *host = common_host(s, v), *verb = v->n_ranks == 1 ? "computes" : "compute";
-	char evidence[256];
+	char evidence[256], why[120];
 	struct fact_verdict *f;
 
 	v->changed = false;
@@ -74,12 +102,24 @@ int slow_tell(struct slow_fixed_rank *s, struct standing *v, struct facts *facts
 	if (!f)
 		return -ENOMEM;
 	memcpy(f->key, v->key, sizeof f->key);
-	f->class_name = "slow.fixed_rank";
+	f->class_name = class_of(s, v, host, why, sizeof why);
+	if (s->cfg.named && !v->notice)
+		s->cfg.named(s->cfg.arg, f->class_name, v->ranks, v->n_ranks, v->first_step);
 	f->severity = v->notice ? SEVERITY_NOTICE : SEVERITY_SLOW;
 	f->confidence = v->confidence;
 	f->error_kind = ERROR_KIND_NONE;
-	f->culprit_json = facts_printf(facts, "{\"ranks\":[%s],%s\"detail\":\"%s\"}", list, host_json,
-				       parts);
+	if (*why) {
+		char quoted[160];
+
+		words_json(why, quoted, sizeof quoted);
+		f->culprit_json = facts_printf(facts, "{\"ranks\":[%s],%s\"detail\":\"%s\"}", list,
+					       host_json, quoted);
+	} else {
+		bool host_alone = strcmp(f->class_name, "slow.fixed_host") == 0;
+
+		f->culprit_json = facts_printf(facts, "{\"ranks\":[%s],%s\"detail\":\"%s\"}",
+					       host_alone ? "" : list, host_json, parts);
+	}
 	if (v->confidence == CONFIDENCE_INSUFFICIENT)
 		f->sentence = facts_printf(
 			facts,
@@ -97,11 +137,12 @@ int slow_tell(struct slow_fixed_rank *s, struct standing *v, struct facts *facts
 		f->sentence = facts_printf(
 			facts,
 			"Rank%s %s%s%s %s %.0f %% longer than the other ranks (%.1f ms a step, in %s) "
-			"from step %u %s; the others wait for it and each step takes %.0f %% longer.",
+			"from step %u %s; the others wait for it and each step takes %.0f %% longer.%s%s%s",
 			v->n_ranks == 1 ? "" : "s", words, host ? " on " : "", host ? host : "", verb,
 			v->self_ratio * 100, v->excess_ns / 1e6, *parts ? parts : "no single phase",
 			v->first_step,
-			v->ended ? "on, until it was as fast as they again" : "on", v->cost * 100);
+			v->ended ? "on, until it was as fast as they again" : "on", v->cost * 100,
+			*why ? " Of its device is said: " : "", why, *why ? "." : "");
 	snprintf(evidence, sizeof evidence,
 		 "[{\"view\":\"rank_step\",\"step\":%u,\"rank\":%d},"
 		 "{\"view\":\"rank_step\",\"step\":%u,\"rank\":%d},"

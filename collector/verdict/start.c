@@ -70,3 +70,13 @@ const char *start_host(const struct rules *r, size_t i)
 		host = r->ledger.roster->hosts[proc_of(r, i)->host].name;
 	return host ? host : "";
 }
+
+const char *start_host_of_rank(const struct rules *r, int64_t rank)
+{
+	const struct roster *roster = r->ledger.roster;
+
+	for (uint32_t i = roster->n_procs; i-- > 0 && rank >= 0;)
+		if (roster->procs[i].life == r->life && roster->procs[i].rank == rank)
+			return roster->hosts[roster->procs[i].host].name;
+	return NULL;
+}

@@ -17,3 +17,5 @@ bool start_is_repeated(const struct rules *r, size_t i);
 int32_t start_rank(const struct rules *r, size_t i);
 /* The host that the record names, or that its process is on; "" unknown. */
 const char *start_host(const struct rules *r, size_t i);
+/* Where that rank of this life runs; NULL unknown. */
+const char *start_host_of_rank(const struct rules *r, int64_t rank);

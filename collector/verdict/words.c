@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <strings.h>
 
 void words_json(const char *in, char *out, size_t n_out)
 {
@@ -38,4 +40,14 @@ void words_ns(int64_t ns, char *out, size_t n_out)
 		return;
 	}
 	snprintf(out, n_out, "%" PRId64 " ns", ns);
+}
+
+bool words_has(const char *text, const char *words)
+{
+	size_t n = strlen(words);
+
+	for (; text && *text; text++)
+		if (strncasecmp(text, words, n) == 0)
+			return true;
+	return false;
 }

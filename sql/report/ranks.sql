@@ -1,6 +1,6 @@
 WITH spent AS (
   SELECT rank, count(*) AS steps, sum(dur_ns) AS total_ns,
-         sum(coalesce(fwd_ns, 0) + coalesce(bwd_ns, 0) + coalesce(opt_ns, 0) + coalesce(eval_ns, 0)) AS compute_ns,
+         sum(coalesce(compute_ns, coalesce(fwd_ns, 0) + coalesce(bwd_ns, 0) + coalesce(opt_ns, 0) + coalesce(eval_ns, 0))) AS compute_ns,
          sum(coalesce(exposed_comm_ns, 0) + coalesce(input_wait_ns, 0)) AS noncompute_ns,
          sum(coalesce(exposed_comm_ns, 0)) AS exposed_ns, sum(wait_ns) AS wait_ns,
          CASE WHEN max(wait_err_ns) < 9223372036854775807 THEN sum(wait_err_ns) END AS wait_err_ns,

@@ -1,4 +1,20 @@
 -- What a catalogue of schema 2 lacks, empty; see stand_ins.sql.
+CREATE TEMP TABLE comm_class (n_groups, n_ranks, n_hosts, op, dtype, size_class_bytes, n, mean_bytes, mean_ns, min_ns, p50_ns,
+  p95_ns, p99_ns, max_ns, quantile_err_ratio, dur_err_ns, algbw_gbs, busbw_gbs, peak_gbs, peak_ratio,
+  wait_ratio, n_copies, copy_bytes, n_layouts);
+CREATE TEMP TABLE comm_class_group (comm_id, n_groups, n_ranks, n_hosts, op, dtype, size_class_bytes, n, mean_bytes, mean_ns, min_ns, p50_ns,
+  p95_ns, p99_ns, max_ns, quantile_err_ratio, dur_err_ns, algbw_gbs, busbw_gbs, peak_gbs, peak_ratio,
+  wait_ratio, n_copies, copy_bytes, n_layouts);
+CREATE TEMP VIEW raw_rank_step AS
+SELECT *, NULL AS compute_ns, NULL AS idle_ns, NULL AS host_ns FROM main.raw_rank_step;
+CREATE TEMP VIEW rank_step AS
+SELECT *, NULL AS compute_ns, NULL AS idle_ns, NULL AS host_ns FROM main.rank_step;
+CREATE TEMP TABLE raw_stage_step (step, rank, stage, pipeline, n_stages, n_micro, work_ns, collective_ns,
+  message_ns, rest_ns, wait_ns, step_ns, theory_ratio);
+CREATE TEMP VIEW stage_step AS
+SELECT step, stage, rank, pipeline, n_stages, n_micro, work_ns, collective_ns, message_ns, wait_ns, rest_ns,
+       step_ns - work_ns - collective_ns AS idle_ns, step_ns, theory_ratio
+FROM temp.raw_stage_step;
 CREATE TEMP TABLE raw_path (step INTEGER PRIMARY KEY, begin_ns, dur_ns, dur_err_ns, complete, segments);
 CREATE TEMP TABLE raw_blame (step, rank, host_id, kind, name, group_id, bucket, n, path_ns, excess_ns, held_ns, undecided_ns);
 CREATE TEMP VIEW step_path AS
@@ -24,3 +40,11 @@ SELECT step, NULL AS kind, NULL AS comm_id, NULL AS seq, NULL AS from_rank, NULL
 CREATE TEMP VIEW bucket_stage AS
 SELECT rank, step, ddp, micro, bucket, NULL AS comm_id, bytes, seq, ready_ns, submitted_ns, started_ns, reduced_ns,
        applied_ns, err_ns FROM main.raw_bucket;
+CREATE TEMP TABLE raw_what_if (scope, name, number, slowdown_ratio, share_ratio, step_ns, without_ns, err_ns, n_steps, method);
+CREATE TEMP VIEW what_if AS
+SELECT scope, name, CASE WHEN scope = 'rank' THEN number END AS rank,
+       CASE WHEN scope = 'stage' THEN number END AS stage, slowdown_ratio, share_ratio, step_ns,
+       without_ns, err_ns, n_steps, method
+FROM temp.raw_what_if;
+CREATE TEMP TABLE raw_input (input_id INTEGER PRIMARY KEY, file, format, outcome, rank, n_events);
+CREATE TEMP VIEW input AS SELECT input_id AS id, file, format, outcome, rank, n_events FROM temp.raw_input;

@@ -23,7 +23,7 @@ import json_schema
 ROOT = catalogue.ROOT
 BUILD = os.path.abspath(os.environ.get("SYNCLINE_BUILD", os.path.join(ROOT, "b")))
 SYNCLINE = os.path.join(BUILD, "syncline")
-COMMANDS = ["run", "demo", "report", "sql", "status", "serve", "sim", "doctor", "version"]
+COMMANDS = ["run", "demo", "report", "sql", "status", "serve", "import", "sim", "doctor", "version"]
 
 
 def environment(**more):
@@ -265,7 +265,8 @@ class Report(Folder):
         self.assertEqual(report["steps"]["median_ns"], 50_000_000)
         self.assertEqual(report["steps"]["breakdown"],
                          {"data_ns": 1_000_000, "forward_ns": 15_000_000, "backward_ns": 20_000_000,
-                          "exposed_comm_ns": 8_000_000, "optimizer_ns": 3_000_000, "eval_ns": 0, "idle_ns": 3_000_000})
+                          "exposed_comm_ns": 8_000_000, "optimizer_ns": 3_000_000, "eval_ns": 0, "kernels_ns": None,
+                          "idle_ns": 3_000_000})
         self.assertEqual([r["rank"] for r in report["ranks"]], [0, 1, 2, 3])
         rank = report["ranks"][1]
         self.assertEqual(rank["total_ns"], rank["idle_ns"] + rank["compute_ns"] + rank["noncompute_ns"])

@@ -47,6 +47,7 @@ def make_catalogue(path):
     with open(os.path.join(ROOT, 'sql', 'views.sql'), encoding='utf-8') as f:
         db.executescript(f.read())
     db.execute('PRAGMA journal_mode = WAL')
+    db.execute(f'PRAGMA user_version = {len(os.listdir(folder))}')
     put(db, 'raw_run', run_id='r1', name='demo "run"', world_size=4, started_ns=T0, ended_ns=None,
         fleet_minus_raw_ns=0, boot_id='b')
     put(db, 'raw_host', host_id=1, name='alpha', boot_id='b', time_ns_inode=1, same_clock=1)

@@ -1,7 +1,7 @@
 """What rules say of cases with a known cause, and that they say nothing of the healthy twins.
 
-tests/cases/verdicts holds pairs: NAME.json, whose `expect` names the class and what the culprit must be, and
-NAME.healthy.json, the nearest job in which nothing is wrong. Each is played as it is and with noise."""
+tests/cases/verdicts holds pairs: NAME.json, whose `expect` names the class and what the culprit must be (`notices`:
+the classes of all notices), and NAME.healthy.json, the nearest job in which nothing is wrong. Each is played as it is and with noise."""
 import glob
 import json
 import os
@@ -17,14 +17,14 @@ NOISES = ([], ["--noise", "0.05", "--seed", "1"], ["--noise", "0.05", "--seed", 
 
 
 def verdicts(path, options):
-    """All above a notice, the first first."""
+    """All, the first first."""
     with tempfile.TemporaryDirectory() as folder:
         db = os.path.join(folder, "c.db")
         played = subprocess.run([SYNCLINE, "sim", path, "--db", db, *options], text=True, capture_output=True, timeout=120)
         if played.returncode != 0:
             raise AssertionError(played.stderr)
         said = subprocess.run([SYNCLINE, "report", db, "--json"], text=True, capture_output=True, timeout=120)
-        return [v for v in json.loads(said.stdout)["verdicts"] if v["severity"] != "notice"]
+        return json.loads(said.stdout)["verdicts"]
 
 
 class Verdicts(unittest.TestCase):
@@ -33,12 +33,15 @@ class Verdicts(unittest.TestCase):
     def check(self, path, options):
         with open(path) as f:
             want = json.load(f)["expect"]
-        got = verdicts(path, options)
+        told = verdicts(path, options)
+        got = [v for v in told if v["severity"] != "notice"]
+        if "notices" in want:
+            self.assertEqual([v["class"] for v in told if v["severity"] == "notice"], want["notices"])
         if want["verdict"] is None:
             self.assertEqual([(v["class"], v["sentence"]) for v in got], [])
             return
         self.assertEqual([v["class"] for v in got], [want["verdict"]])
-        for key in ("ranks", "group", "call", "step", "host"):
+        for key in ("ranks", "group", "call", "step", "host", "stage"):
             if key in want:
                 self.assertEqual(got[0]["culprit"][key], want[key], key)
         for key in ("severity", "confidence"):

@@ -140,20 +140,53 @@ static void two_hosts_decide_only_with_disjoint_intervals(void **state)
 	}
 }
 
+static void start_two_hosts(struct bed *b)
+{
+	start(b, 0);
+	for (uint32_t r = 0; r < 2; r++) {
+		core_process(b->core, &(struct core_process){ .process = r, .host = r,
+							      .rank = (int32_t)r, .world_size = 2 });
+		core_name(b->core, r, 1, "g", 1);
+	}
+}
+
 static void an_unaligned_host_decides_nothing(void **state)
 {
 	struct bed b;
 
-	start(&b, 0);
-	for (uint32_t r = 0; r < 2; r++) {
-		core_process(b.core, &(struct core_process){ .process = r, .host = r,
-							     .rank = (int32_t)r, .world_size = 2 });
-		core_name(b.core, r, 1, "g", 1);
-	}
+	start_two_hosts(&b);
 	call(&b, 0, 1, 0, 1 * MS, 9000 * MS);
 	call(&b, 1, 1, 0, 8000 * MS, 9000 * MS);
 	assert_false(get(&b, 0, 0)->decided);
-	assert_true(get(&b, 0, 0)->skew_err_ns == FACT_UNBOUNDED);
+	assert_true(get(&b, 0, 0)->skew_err_ns >= get(&b, 0, 0)->skew_ns);
+	stop(&b);
+}
+
+static void hosts_that_no_probe_ties_are_compared_by_their_calls(void **state)
+{
+	const int64_t ahead_ns = 40000 * MS;
+	struct bed b;
+
+	start_two_hosts(&b);
+	for (uint32_t i = 0; i < 20; i++) {
+		int64_t at_ns = (i + 1) * 10 * MS;
+
+		call(&b, 0, 1, i, at_ns, at_ns + MS);
+		call(&b, 1, 1, i, at_ns + ahead_ns, at_ns + ahead_ns + MS);
+		/* What the clocks are apart is nobody's lateness. */
+		assert_false(get(&b, 0, i)->decided);
+	}
+	/* And what is more than that is. */
+	call(&b, 0, 1, 20, 300 * MS, 501 * MS);
+	call(&b, 1, 1, 20, 500 * MS + ahead_ns, 501 * MS + ahead_ns);
+	assert_true(get(&b, 0, 20)->decided);
+	assert_int_equal(get(&b, 0, 20)->last_rank, 1);
+	assert_in_range(get(&b, 0, 20)->skew_ns, 199 * MS, 201 * MS);
+	assert_in_range(get(&b, 0, 20)->skew_err_ns, 1, 3 * MS);
+	/* A clock is set: what was known of it does not hold any longer. */
+	call(&b, 0, 1, 21, 600 * MS, 601 * MS);
+	call(&b, 1, 1, 21, 600 * MS + 2 * ahead_ns, 601 * MS + 2 * ahead_ns);
+	assert_false(get(&b, 0, 21)->decided);
 	stop(&b);
 }
 
@@ -411,6 +444,7 @@ int main(void)
 		cmocka_unit_test(a_tie_within_the_tick_error_is_undecided),
 		cmocka_unit_test(two_hosts_decide_only_with_disjoint_intervals),
 		cmocka_unit_test(an_unaligned_host_decides_nothing),
+		cmocka_unit_test(hosts_that_no_probe_ties_are_compared_by_their_calls),
 		cmocka_unit_test(disagreement_is_flagged),
 		cmocka_unit_test(ranks_that_turn_up_late_are_waited_for),
 		cmocka_unit_test(a_missing_start_is_told_as_it_stands_and_completed_later),

@@ -202,12 +202,37 @@ static int record(struct fixture *f, uint32_t process, const char *category, con
 
 static void records_of_strangers_are_limited(void **state)
 {
-	static const char *const bad[] = { "", "{", "[]", "7", "null", "{\"endpoint\":{}}", "{\"seq\":1e99}",
-					   "{\"seq\":\"x\",\"id\":[]}", "\xff\xfe", "{\"a\":1,\"a\":2}" };
+	static const char *const bad[] = { "",
+					   "{",
+					   "[]",
+					   "7",
+					   "null",
+					   "{\"endpoint\":{}}",
+					   "{\"seq\":1e99}",
+					   "{\"seq\":\"x\",\"id\":[]}",
+					   "\xff\xfe",
+					   "{\"a\":1,\"a\":2}",
+					   "{\"bytes\":-1e300,\"release_delay_layers\":9e18,\"nics\":-5,"
+					   "\"order\":[1,{}],\"dst\":[],\"peer\":1e12,\"status\":{},"
+					   "\"gid_index\":\"x\",\"observed\":\"[\",\"advertised\":\":::\","
+					   "\"from_rank\":-7,\"class\":[],\"text\":5,\"nccl\":[],\"gpu\":{},"
+					   "\"NCCL_ALGO\":null,\"module\":1,\"host\":2,\"after_bytes\":true}",
+					   "{\"count\":1e300,\"peer\":[],\"bytes\":-1}",
+					   "{\"node\":{},\"ring_nic\":[[],{},[null]],\"nics\":-7}",
+					   "{\"width\":\"x\",\"speed\":-1,\"kind\":4,\"peer\":1e18}",
+					   "{\"nic\":\"\",\"host\":\"nobody\",\"dev\":1,\"acs\":[],\"iommu\":2}" };
 	static const char *const kinds[] = { "init.rendezvous", "init.resolve", "init.store_join",
 					     "init.backend", "net.connect", "nccl.bootstrap_if",
 					     "loader.end_of_data", "loop.branch", "zero.param",
-					     "proc.state", "log.line", "nobody.asks" };
+					     "proc.state", "log.line", "meta.versions", "meta.env",
+					     "meta.device", "net.route", "net.accept",
+					     "net.bootstrap_error", "nccl.error", "nccl.net",
+					     "nccl.ib_conn", "ib.qp", "ib.wc_error",
+					     "mem.alloc_failed", "mem.free_deferred", "mem.unit",
+					     "topo.gpu_nic", "topo.link", "host.pci", "nccl.graph",
+					     "ib.port", "meta.parallel", "dev.xid", "dev.ecc",
+					     "memcpy.bulk", "net.drops", "net.pause_frames",
+					     "net.retransmits", "nobody.asks" };
 	struct fixture f;
 	char *huge = malloc(1 << 20);
 

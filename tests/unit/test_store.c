@@ -107,7 +107,8 @@ static struct store_job *full_job(void)
 	*FACTS_PUSH(f, steps) = (struct fact_step){ 3, 100, 50, 2, 2, -1, true };
 	*FACTS_PUSH(f, rank_steps) = (struct fact_rank_step){
 		.step = 3, .rank = 1, .begin_ns = 100, .dur_ns = 50, .self_ns = 40,
-		.eval_ns = FACT_NONE, .excess_ratio = NAN, .n_peers = 1, .coverage = 0.5, .dur_err_ns = 6
+		.eval_ns = FACT_NONE, .excess_ratio = NAN, .n_peers = 1, .coverage = 0.5, .dur_err_ns = 6,
+		.compute_ns = 30, .idle_ns = 10, .host_ns = FACT_NONE
 	};
 	*FACTS_PUSH(f, groups) = (struct fact_group){ 0, "world", true, "[0,1]" };
 	*FACTS_PUSH(f, arrivals) = (struct fact_arrival){ 0, 1000, 1500, 3 };
@@ -129,6 +130,9 @@ static struct store_job *full_job(void)
 	*FACTS_PUSH(f, contradictions) = (struct fact_contradiction){ 0, 7, 0, 0, 5, 900, "probes", FACT_NONE };
 	*FACTS_PUSH(f, contradictions) = (struct fact_contradiction){ 0, 7, 0, 0, 5, 900, "probes", 12 };
 	*FACTS_PUSH(f, pairs) = (struct fact_pair){ 0, 0, 9, -38, 40, 180, FACT_NONE, "exits" };
+	*FACTS_PUSH(f, stages) = (struct fact_stage){ .step = 3, .rank = 1, .stage = 1, .n_stages = 2,
+						      .n_micro = 4, .work_ns = 60, .collective_ns = 10,
+						      .step_ns = 100, .theory_ratio = 0.2 };
 	*JOB_PUSH(j, core_state) = 0xab;
 	j->low_water = 1;
 	return j;
@@ -235,6 +239,9 @@ static int see_rank_step(void *arg, const struct fact_rank_step *v)
 	assert_true(v->eval_ns == FACT_NONE);
 	assert_true(isnan(v->excess_ratio));
 	assert_int_equal(v->dur_err_ns, 6);
+	assert_int_equal(v->compute_ns, 30);
+	assert_int_equal(v->idle_ns, 10);
+	assert_true(v->host_ns == FACT_NONE);
 	s->rank_steps++;
 	return 0;
 }
@@ -321,6 +328,7 @@ static void test_views_open_what_is_stored_in_rows_behind_them(void **state)
 	assert_int_equal(query("SELECT correction_ns FROM clock_pair WHERE host = 'h' AND width_ns = 40 "
 			       "AND probe_width_ns = 180 AND correction_soft_ns IS NULL AND basis = 'exits'"),
 			 -38);
+	assert_int_equal(query("SELECT idle_ns FROM stage_step WHERE step = 3 AND rank = 1 AND stage = 1"), 30);
 }
 
 static void test_telling_everything_twice_changes_nothing(void **state)

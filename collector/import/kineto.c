@@ -1,0 +1,351 @@
+#include "kineto_internal.h"
+#include "trace_event.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define MAX_NAMES 65536
+#define MAX_CALLS 65536
+#define MAX_TIME_NS ((INT64_C(1) << 61) - 1) /* of stamps, with what they count from: now is 1.8e18 */
+
+bool kineto_fail(struct kineto *k, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (k->why[0])
+		return false;
+	va_start(ap, fmt);
+	vsnprintf(k->why, k->n_why, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+static bool grow(struct kineto *k, void *v, uint32_t n, uint32_t *n_alloc, size_t size, uint32_t max)
+{
+	uint32_t want = *n_alloc ? 2 * *n_alloc : 256;
+	void *grown;
+
+	if (n < *n_alloc)
+		return true;
+	if (n >= max)
+		return kineto_fail(k, "has more than %u events or names of one sort", max);
+	grown = realloc(*(void **)v, want * size);
+	if (!grown) {
+		k->trace->no_memory = true;
+		return false;
+	}
+	*(void **)v = grown;
+	*n_alloc = want;
+	return true;
+}
+
+/* Index + 1; 0 when it has none: not every name is worth an end. */
+static bool find_name(struct kineto *k, const char *name, uint32_t *ret)
+{
+	const json_t *known = json_object_get(k->name_ids, name);
+
+	*ret = known ? (uint32_t)json_integer_value(known) : 0;
+	if (known || !name[0] || k->n_names == MAX_NAMES)
+		return true;
+	if (!grow(k, &k->names, k->n_names, &k->n_names_alloc, sizeof *k->names, MAX_NAMES))
+		return false;
+	if (json_object_set_new(k->name_ids, name, json_integer(k->n_names + 1)) != 0)
+		return true; /* no UTF-8 */
+	k->names[k->n_names] = strdup(name);
+	if (!k->names[k->n_names]) {
+		k->trace->no_memory = true;
+		return false;
+	}
+	*ret = ++k->n_names;
+	return true;
+}
+
+/* ---- collectives ---- */
+
+static bool has_part(const char *text, const char *part)
+{
+	size_t n = strlen(part);
+
+	for (; *text; text++)
+		if (strncasecmp(text, part, n) == 0)
+			return true;
+	return false;
+}
+
+/* Kernels of the libraries that do collectives: NCCL, RCCL (which keeps its names). */
+static bool is_collective(const char *name)
+{
+	return strncmp(name, "nccl", 4) == 0 || strncmp(name, "rccl", 4) == 0 ||
+	       has_part(name, "ncclKernel") || has_part(name, "ncclDevKernel");
+}
+
+static bool find_call(struct kineto *k, const struct trace_event *ev, uint32_t *ret)
+{
+	struct call c;
+
+	*ret = 0;
+	memset(&c, 0, sizeof c); /* compared as bytes */
+	c.n_in = ev->numbers[TRACE_N_IN];
+	c.size = ev->numbers[TRACE_GROUP_SIZE];
+	c.ranks_cut = ev->cut[TRACE_GROUP_RANKS];
+	if (!ev->texts[TRACE_COLLECTIVE][0])
+		return true;
+	snprintf(c.op, sizeof c.op, "%.63s", ev->texts[TRACE_COLLECTIVE]);
+	snprintf(c.dtype, sizeof c.dtype, "%.31s", ev->texts[TRACE_DTYPE]);
+	snprintf(c.group, sizeof c.group, "%.63s", ev->texts[TRACE_GROUP]);
+	snprintf(c.desc, sizeof c.desc, "%.63s", ev->texts[TRACE_GROUP_DESC]);
+	snprintf(c.ranks, sizeof c.ranks, "%s", ev->texts[TRACE_GROUP_RANKS]);
+	/* A job has few of them, and the newest come again. */
+	for (uint32_t i = k->n_calls; i-- > 0 && i + 256 >= k->n_calls;)
+		if (memcmp(&k->calls[i], &c, sizeof c) == 0) {
+			*ret = i + 1;
+			return true;
+		}
+	if (k->n_calls == MAX_CALLS)
+		return true;
+	if (!grow(k, &k->calls, k->n_calls, &k->n_calls_alloc, sizeof *k->calls, MAX_CALLS))
+		return false;
+	k->calls[k->n_calls++] = c;
+	*ret = k->n_calls;
+	return true;
+}
+
+/* ---- events ---- */
+
+static bool keep(struct kineto *k, const struct trace_event *ev, enum kept_sort sort, int64_t number)
+{
+	struct kept v = { .number = number >= 0 ? number : -1, .sort = (uint8_t)sort,
+			  .external = ev->numbers[TRACE_EXTERNAL] >= 0 ? ev->numbers[TRACE_EXTERNAL] : -1,
+			  .launched_ns = -1, .step = EVENT_STEP_UNKNOWN };
+	int64_t stream = ev->numbers[TRACE_STREAM];
+
+	if (!ev->has_time || ev->ts_ns < 0 || ev->dur_ns < 0 || ev->dur_ns >= MAX_TIME_NS ||
+	    ev->ts_ns >= MAX_TIME_NS - ev->dur_ns)
+		return true; /* a stamp that cannot be: profilers write them */
+	v.begin_ns = ev->ts_ns;
+	v.end_ns = ev->ts_ns + (ev->dur_ns > 0 ? ev->dur_ns : 1);
+	v.stream = stream >= 0 && stream < 65535 ? (uint32_t)stream + 1 : 0;
+	if (!find_name(k, ev->name, &v.name) ||
+	    ((sort == KEPT_CALL || sort == KEPT_PARAMS) && !find_call(k, ev, &v.call)) ||
+	    !grow(k, &k->v, k->n, &k->n_alloc, sizeof *k->v, KINETO_MAX_EVENTS))
+		return false;
+	k->v[k->n++] = v;
+	return true;
+}
+
+static bool take_event(struct kineto *k, const struct trace_event *ev)
+{
+	static const char step[] = "ProfilerStep#";
+	const char *c = ev->category;
+	int64_t number = ev->numbers[TRACE_CORRELATION];
+
+	if (ev->phase != 'X')
+		return true;
+	if (strcasecmp(c, "kernel") == 0)
+		return keep(k, ev, is_collective(ev->name) ? KEPT_CALL : KEPT_WORK, number);
+	if (strcasecmp(c, "gpu_memcpy") == 0 || strcasecmp(c, "gpu_memset") == 0 ||
+	    strcasecmp(c, "memcpy") == 0 || strcasecmp(c, "memset") == 0)
+		return keep(k, ev, KEPT_WORK, number);
+	if (strcmp(c, "cuda_runtime") == 0 || strcmp(c, "cuda_driver") == 0 || strcmp(c, "Runtime") == 0) {
+		if (has_part(ev->name, "Synchronize"))
+			return keep(k, ev, KEPT_WAIT, -1);
+		return number < 0 || keep(k, ev, KEPT_LAUNCH, number);
+	}
+	if (strncmp(ev->name, step, sizeof step - 1) == 0 && strncmp(c, "gpu", 3) != 0)
+		return !json_scan_integer(ev->name + sizeof step - 1, 0, &number) ||
+		       keep(k, ev, KEPT_STEP, number);
+	if (strncmp(ev->name, "nccl:", 5) == 0 && strncmp(c, "gpu", 3) != 0)
+		return keep(k, ev, KEPT_NOTE, -1);
+	if (strcmp(ev->name, "record_param_comms") == 0)
+		return keep(k, ev, KEPT_PARAMS, ev->numbers[TRACE_EXTERNAL]);
+	return true;
+}
+
+static bool read_events(struct kineto *k, struct json_scan *s)
+{
+	struct trace_event ev;
+	enum json_token t;
+
+	k->has_events = true;
+	while ((t = json_scan_next(s)) == JSON_SCAN_OBJECT)
+		if (!trace_event_read(s, &ev) || !take_event(k, &ev))
+			return false;
+	return t == JSON_SCAN_ARRAY_END || json_scan_fail(s, "its events are no list of objects");
+}
+
+/* ---- the file's head ---- */
+
+static bool read_distributed(struct kineto *k, struct json_scan *s)
+{
+	enum json_token t;
+
+	k->is_kineto = true;
+	while ((t = json_scan_next(s)) == JSON_SCAN_KEY) {
+		int64_t *to = strcmp(s->text, "rank") == 0	     ? &k->rank
+			      : strcmp(s->text, "world_size") == 0 ? &k->world_size
+								    : NULL;
+
+		t = json_scan_next(s);
+		if (to && t == JSON_SCAN_NUMBER && (!json_scan_integer(s->text, 0, to) || *to < 0 ||
+						    *to >= FACT_MAX_RANKS))
+			*to = -1;
+		if (!json_scan_skip(s, t))
+			return false;
+	}
+	return t == JSON_SCAN_OBJECT_END;
+}
+
+/* Names of machines are not ours to show: the same name gives the same mark. */
+static void mark_host(struct kineto *k, const char *name)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+	for (; *name; name++)
+		h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+	snprintf(k->host, sizeof k->host, "host %06x", (unsigned)(h >> 40));
+}
+
+static bool read_field(struct kineto *k, struct json_scan *s)
+{
+	enum { OTHER, EVENTS, DISTRIBUTED, BASE, HOST } field =
+		strcmp(s->text, "traceEvents") == 0	     ? EVENTS
+		: strcmp(s->text, "distributedInfo") == 0    ? DISTRIBUTED
+		: strcmp(s->text, "baseTimeNanoseconds") == 0 ? BASE
+		: strcmp(s->text, "host_name") == 0	     ? HOST
+							     : OTHER;
+	enum json_token t;
+
+	k->is_kineto |= strcmp(s->text, "deviceProperties") == 0 || strcmp(s->text, "trace_id") == 0 ||
+			strcmp(s->text, "schemaVersion") == 0 || field == BASE;
+	t = json_scan_next(s);
+	if (field == EVENTS && t == JSON_SCAN_ARRAY)
+		return read_events(k, s);
+	if (field == DISTRIBUTED && t == JSON_SCAN_OBJECT)
+		return read_distributed(k, s);
+	if (field == BASE && t == JSON_SCAN_NUMBER &&
+	    (!json_scan_integer(s->text, 0, &k->base_ns) || k->base_ns < 0 || k->base_ns > MAX_TIME_NS))
+		k->base_ns = 0;
+	if (field == HOST && t == JSON_SCAN_STRING && s->text[0])
+		mark_host(k, s->text);
+	return json_scan_skip(s, t);
+}
+
+static bool read_all(struct kineto *k, struct json_scan *s)
+{
+	enum json_token t;
+
+	while ((t = json_scan_next(s)) == JSON_SCAN_KEY)
+		if (!read_field(k, s))
+			return kineto_fail(k, "is no JSON: %s", s->why);
+	if (t != JSON_SCAN_OBJECT_END || json_scan_next(s) != JSON_SCAN_END)
+		return kineto_fail(k, "is no JSON: %s", s->why);
+	return true;
+}
+
+/* "rank-34.…", "kineto_ddp_rank0.json", "rank_3/trace.json": the last number behind the
+ * word, in the file's own name first. */
+static int64_t rank_of_path(const char *path)
+{
+	const char *end = path + strlen(path);
+
+	for (const char *p = end; p-- > path;) {
+		const char *digits = p + 4;
+		int64_t rank = 0;
+
+		if (end - p < 5 || strncasecmp(p, "rank", 4) != 0)
+			continue;
+		digits += *digits == '-' || *digits == '_' || *digits == '=' || *digits == ' ';
+		if (!isdigit((unsigned char)*digits))
+			continue;
+		for (; isdigit((unsigned char)*digits) && rank < FACT_MAX_RANKS; digits++)
+			rank = rank * 10 + (*digits - '0');
+		return rank < FACT_MAX_RANKS ? rank : -1;
+	}
+	return -1;
+}
+
+/* Some releases write absolute stamps and a base beside them. */
+static void check_base(struct kineto *k)
+{
+	for (uint32_t i = 0; i < k->n; i++)
+		if (k->v[i].end_ns > MAX_TIME_NS - k->base_ns)
+			k->base_ns = 0;
+}
+
+static bool place(struct kineto *k, struct trace_input *in)
+{
+	struct trace *t = k->trace;
+	struct trace_rank *r;
+	char host[64];
+
+	if (t->clock_method)
+		return kineto_fail(k, "is of one rank, and a file before it has a whole job: import each on its own");
+	if (k->rank < 0) {
+		k->rank = rank_of_path(in->path);
+		if (k->rank >= 0)
+			snprintf(in->outcome, sizeof in->outcome, "ok; its rank is from its name");
+	}
+	if (k->rank < 0 && t->n_ranks == 0) {
+		k->rank = 0;
+		snprintf(in->outcome, sizeof in->outcome, "ok; it does not say which rank it is, taken as rank 0");
+	}
+	if (k->rank < 0)
+		return kineto_fail(k, "does not say which rank it is, neither inside nor in its name");
+	if (trace_find_rank(t, (int32_t)k->rank))
+		return kineto_fail(k, "is of rank %lld, and so was a file before it", (long long)k->rank);
+	if (k->world_size > t->world_size)
+		t->world_size = (int32_t)k->world_size;
+	if (k->host[0])
+		snprintf(host, sizeof host, "%s", k->host);
+	else
+		snprintf(host, sizeof host, "of rank %lld", (long long)k->rank);
+	r = trace_add_rank(t, (int32_t)k->rank, host);
+	if (!r)
+		return false;
+	in->rank = k->rank;
+	check_base(k);
+	r->clock = t->n_ranks - 1;
+	for (uint32_t i = 0; i + 1 < t->n_ranks && k->host[0]; i++)
+		if (strcmp(t->ranks[i].host, host) == 0)
+			r->clock = t->ranks[i].clock;
+	return kineto_tell(k, r, &in->n_events);
+}
+
+static void free_all(struct kineto *k)
+{
+	for (uint32_t i = 0; i < k->n_names; i++)
+		free(k->names[i]);
+	free(k->names);
+	free(k->calls);
+	free(k->v);
+	json_decref(k->name_ids);
+}
+
+enum kineto_outcome kineto_read(struct trace *t, struct trace_input *in, struct json_scan *s, char *why,
+				size_t n_why)
+{
+	struct kineto k = { .trace = t, .rank = -1, .world_size = -1, .why = why, .n_why = n_why,
+			    .name_ids = json_object() };
+	enum kineto_outcome o = KINETO_FAILED;
+
+	why[0] = '\0';
+	t->no_memory |= !k.name_ids;
+	if (k.name_ids && read_all(&k, s)) {
+		if (!k.has_events) {
+			kineto_fail(&k, "is of no format that this release reads: an object without traceEvents");
+			o = KINETO_UNKNOWN;
+		} else if (k.n == 0) {
+			kineto_fail(&k, "has no step, launch or device work of a profiler");
+			o = k.is_kineto ? KINETO_FAILED : KINETO_UNKNOWN;
+		} else if (place(&k, in)) {
+			o = KINETO_OK;
+		}
+	}
+	free_all(&k);
+	return o;
+}

@@ -1,0 +1,57 @@
+/* kineto_internal.h - what is kept of a profiler's file between its reader and what is
+ * told of it. */
+#pragma once
+
+#include "kineto.h"
+
+enum kept_sort {
+	KEPT_STEP,   /* number = the profiler's */
+	KEPT_LAUNCH, /* a call of the runtime with a correlation */
+	KEPT_WAIT,   /* the host stands until the device is done */
+	KEPT_WORK,   /* on the device */
+	KEPT_CALL,   /* a collective, on the device */
+	KEPT_NOTE,   /* the host's name of a collective, around its launch */
+	KEPT_PARAMS, /* the host's word about a collective: found by number = External id */
+};
+
+struct kept {
+	int64_t begin_ns, end_ns;
+	int64_t number;	     /* step; launches and work: correlation, -1 = none */
+	int64_t external;    /* External id, -1 = none */
+	int64_t launched_ns; /* of work whose launch is there; -1 */
+	uint32_t name;	     /* index + 1 */
+	uint32_t call;	     /* index + 1 of its call; 0 = nothing known */
+	uint32_t stream;
+	uint32_t note;	     /* index + 1 of the name of the note around its launch */
+	uint32_t launch;     /* number, once counted */
+	uint32_t step;	     /* EVENT_STEP_UNKNOWN */
+	uint8_t sort;
+};
+
+struct call { /* the arguments of a collective: equal ones once */
+	char op[64], dtype[32], group[64], desc[64];
+	char ranks[256];
+	bool ranks_cut;
+	int64_t n_in, size;
+};
+
+struct kineto {
+	struct trace *trace;
+	struct kept *v;
+	uint32_t n, n_alloc;
+	struct call *calls;
+	uint32_t n_calls, n_calls_alloc;
+	char **names;
+	uint32_t n_names, n_names_alloc;
+	void *name_ids; /* json_t */
+	int64_t base_ns;
+	int64_t rank, world_size; /* -1 = not told */
+	char host[64];		  /* a mark of it, never its name; "" = not told */
+	bool has_events, is_kineto;
+	char *why;
+	size_t n_why;
+};
+
+bool kineto_fail(struct kineto *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* All that was kept as events of that rank. False without memory, or too many. */
+bool kineto_tell(struct kineto *k, struct trace_rank *r, uint64_t *ret_n_events);

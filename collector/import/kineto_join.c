@@ -1,0 +1,198 @@
+/* kineto_join.c - do the calls of several ranks' files fit together?
+ *
+ * Calls are counted, not numbered, and each file may have a clock of its own. Matched
+ * by their counts, all ranks must leave a call at about the same moment, whatever the
+ * offsets: foreign_align() tests that. Where it refuses, a wrong match would make
+ * wrong clocks and wrong causes, so each rank's calls stay its own.
+ */
+#include "kineto.h"
+
+#include "../align/foreign.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct list {
+	struct foreign_call *v;
+	size_t n;
+};
+
+/* A call of another step is another call, however regular the steps are: ranks number
+ * them alike. */
+static uint64_t kind_of(const struct event *ev)
+{
+	uint64_t k = (uint64_t)event_step(ev->a) << 16 | ev->flags;
+
+	k = (k ^ k >> 31) * UINT64_C(0x9e3779b97f4a7c15);
+	k ^= ev->b;
+	return (k ^ k >> 29) | 1; /* 0 would be unknown */
+}
+
+/* Of one group, in the order of the entries. */
+static bool list_calls(struct trace *t, struct trace_rank *r, const char *group, struct list *ret)
+{
+	uint32_t name = 0;
+
+	*ret = (struct list){ calloc(r->n_events[TRACE_DEVICE] / 2 + 1, sizeof *ret->v), 0 };
+	if (!ret->v) {
+		t->no_memory = true;
+		return false;
+	}
+	for (uint32_t i = 0; i < r->n_names; i++)
+		if (strcmp(r->names[i], group) == 0)
+			name = i + 1;
+	for (size_t i = 0; name && i + 1 < r->n_events[TRACE_DEVICE]; i++) {
+		const struct event *b = &r->events[TRACE_DEVICE][i], *e = b + 1;
+
+		/* A reader says both one after the other. */
+		if (b->kind != EVENT_COLL_BEGIN || b->name != name || e->kind != EVENT_COLL_END)
+			continue;
+		if (ret->n == FOREIGN_MAX_CALLS)
+			break;
+		ret->v[ret->n++] = (struct foreign_call){
+			.enter_ns = (int64_t)b->tick, .exit_ns = (int64_t)e->tick,
+			.kind = kind_of(b),
+			.proves = b->flags >> 8 == OP_ALL_REDUCE || b->flags >> 8 == OP_ALL_GATHER ||
+				  b->flags >> 8 == OP_REDUCE_SCATTER || b->flags >> 8 == OP_BARRIER,
+		};
+	}
+	return true;
+}
+
+/* The group of most calls. */
+static const char *main_group(const struct trace_rank *r)
+{
+	uint32_t best = 0, *counts = calloc((size_t)r->n_names + 1, sizeof *counts);
+	const char *name = NULL;
+
+	for (size_t i = 0; counts && i < r->n_events[TRACE_DEVICE]; i++) {
+		const struct event *ev = &r->events[TRACE_DEVICE][i];
+
+		if (ev->kind == EVENT_COLL_BEGIN && ev->name && ++counts[ev->name] > best) {
+			best = counts[ev->name];
+			name = r->names[ev->name - 1];
+		}
+	}
+	free(counts);
+	return name;
+}
+
+/* Its groups get names that no other rank has. */
+static bool keep_apart(struct trace *t, struct trace_rank *r)
+{
+	bool *is_group = calloc((size_t)r->n_names + 1, sizeof *is_group);
+
+	if (!is_group) {
+		t->no_memory = true;
+		return false;
+	}
+	for (size_t i = 0; i < r->n_events[TRACE_DEVICE]; i++)
+		if (r->events[TRACE_DEVICE][i].kind == EVENT_COLL_BEGIN)
+			is_group[r->events[TRACE_DEVICE][i].name] = true;
+	for (uint32_t i = 0; i < r->n_names; i++) {
+		char *apart;
+
+		if (!is_group[i + 1])
+			continue;
+		if (asprintf(&apart, "%.160s of rank %d alone", r->names[i], r->rank) < 0) {
+			t->no_memory = true;
+			break;
+		}
+		free(r->names[i]);
+		r->names[i] = apart;
+	}
+	free(is_group);
+	return !t->no_memory;
+}
+
+static void say(struct trace_input *inputs, uint32_t n, int32_t rank, const char *text)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (inputs[i].fine && inputs[i].rank == rank) {
+			size_t at = strlen(inputs[i].outcome);
+
+			snprintf(inputs[i].outcome + at, sizeof inputs[i].outcome - at,
+				 "; its collectives are not matched with other ranks': %s", text);
+		}
+}
+
+/* Only what is proven: a soft offset alone places nothing. */
+static void place(struct trace_rank *r, const struct foreign_clock *c)
+{
+	if (c->lo_ns == -FOREIGN_UNBOUNDED || c->hi_ns == FOREIGN_UNBOUNDED || c->lo_ns > c->hi_ns)
+		return;
+	r->placed = true;
+	r->at_ns = c->at_ns;
+	r->lo_ns = c->lo_ns;
+	r->hi_ns = c->hi_ns;
+	r->best_ns = c->offset_ns;
+}
+
+static bool align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs, const char *group)
+{
+	struct list *lists = calloc(t->n_ranks, sizeof *lists);
+	struct foreign_rank *ranks = calloc(t->n_ranks, sizeof *ranks);
+	struct foreign_clock *clocks = calloc(t->n_ranks, sizeof *clocks);
+	bool fine = lists && ranks && clocks;
+	int64_t n = 0;
+	size_t reference;
+
+	t->no_memory |= !fine;
+	for (uint32_t i = 0; i < t->n_ranks && fine; i++) {
+		fine = list_calls(t, &t->ranks[i], group, &lists[i]);
+		if (fine)
+			ranks[i] = (struct foreign_rank){ lists[i].v, lists[i].n };
+	}
+	if (fine)
+		n = foreign_align(ranks, t->n_ranks, &foreign_defaults, clocks, &reference);
+	if (fine && n > 0) {
+		t->reference = t->ranks[reference].clock;
+		t->rate_bound = foreign_defaults.max_rate;
+	}
+	for (uint32_t i = 0; i < t->n_ranks && fine && n >= 0; i++) {
+		/* A shifted count is a call missing at the begin: the numbers do not fit. */
+		bool fits = clocks[i].outcome == FOREIGN_OK && clocks[i].shift == 0;
+
+		if (fits) {
+			place(&t->ranks[i], &clocks[i]);
+			continue;
+		}
+		say(inputs, n_inputs, t->ranks[i].rank,
+		    clocks[i].outcome == FOREIGN_OK ? "it has begun to record at another call"
+						    : foreign_text(clocks[i].outcome));
+		fine = keep_apart(t, &t->ranks[i]);
+	}
+	for (uint32_t i = 0; lists && i < t->n_ranks; i++)
+		free(lists[i].v);
+	free(lists);
+	free(ranks);
+	free(clocks);
+	t->no_memory |= n < 0;
+	return fine && n >= 0;
+}
+
+bool kineto_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)
+{
+	const char *group = NULL;
+	bool apart = false;
+
+	if (t->clock_method || t->n_ranks == 0)
+		return true;
+	for (uint32_t i = 1; i < t->n_ranks; i++)
+		apart |= t->ranks[i].clock != t->ranks[0].clock;
+	t->clock_method = t->n_ranks == 1 ? "one file: its own clock"
+			  : apart ? "each file a clock of its own; placed by the ends of collectives, bounded by "
+				    "their entries"
+				  : "one machine: its clock";
+	for (uint32_t i = 0; i < t->n_ranks && !group; i++)
+		group = main_group(&t->ranks[i]);
+	if (t->n_ranks < 2)
+		return true;
+	if (!group) {
+		for (uint32_t i = 0; i < t->n_ranks; i++)
+			say(inputs, n_inputs, t->ranks[i].rank, "none of them can be placed in a step");
+		return true;
+	}
+	return align(t, inputs, n_inputs, group);
+}

@@ -1,0 +1,22 @@
+/* timeline.h - the timelines of a pipeline-parallel job that StragglerAnalysis works on.
+ *
+ * A JSON list of Chrome events, one process a data-parallel rank and five threads a
+ * worker ("PP rank 1, TP rank 0, compute"): computation of each micro-batch, its
+ * messages to the neighbour stages, collectives of the end of a step. Waiting is not
+ * in the events but in the gaps before them; a collective's spans begin together.
+ *
+ * All operations of a step and what they come after are known, so the job can be
+ * replayed: the what-if facts come from here. A worker's tensor ranks are one time line
+ * in the file: the ranks of the catalogue are the workers; why tells on success, too,
+ * where their numbers are not the job's.
+ */
+#pragma once
+
+#include "trace.h"
+#include "json_scan.h"
+
+#define TIMELINE_MAX_OPS (1u << 22)
+
+/* s: the list's begin was read. False: it is none of these, or it cannot be read; then
+ * why says so (n_why bytes), unless t->no_memory. */
+bool timeline_read(struct trace *t, struct json_scan *s, uint64_t *ret_n_events, char *why, size_t n_why);

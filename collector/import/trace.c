@@ -1,0 +1,217 @@
+#include "trace.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void trace_init(struct trace *t)
+{
+	*t = (struct trace){ 0 };
+}
+
+void trace_fini(struct trace *t)
+{
+	for (uint32_t i = 0; i < t->n_ranks; i++) {
+		struct trace_rank *r = &t->ranks[i];
+
+		for (unsigned k = 0; k < TRACE_RINGS; k++)
+			free(r->events[k]);
+		for (uint32_t k = 0; k < r->n_names; k++)
+			free(r->names[k]);
+		for (uint32_t k = 0; k < r->n_records; k++) {
+			free(r->records[k].category);
+			free(r->records[k].fields);
+		}
+		free(r->names);
+		free(r->records);
+		json_decref(r->name_ids);
+	}
+	for (uint32_t i = 0; i < t->n_groups; i++) {
+		free(t->groups[i].name);
+		free(t->groups[i].ranks);
+	}
+	for (uint32_t i = 0; i < t->n_what_ifs; i++)
+		free((char *)t->what_ifs[i].name);
+	free(t->ranks);
+	free(t->groups);
+	free(t->what_ifs);
+	trace_init(t);
+}
+
+/* Room for one more, zeroed; NULL without memory. */
+static void *more(struct trace *t, void *v, uint32_t *n, uint32_t *n_alloc, size_t size)
+{
+	if (*n == *n_alloc) {
+		uint32_t want = *n_alloc ? 2 * *n_alloc : 8;
+		void *grown = realloc(*(void **)v, want * size);
+
+		if (!grown) {
+			t->no_memory = true;
+			return NULL;
+		}
+		*(void **)v = grown;
+		*n_alloc = want;
+	}
+	return memset(*(char **)v + size * (*n)++, 0, size);
+}
+
+struct trace_rank *trace_find_rank(struct trace *t, int32_t rank)
+{
+	for (uint32_t i = 0; i < t->n_ranks; i++)
+		if (t->ranks[i].rank == rank)
+			return &t->ranks[i];
+	return NULL;
+}
+
+struct trace_rank *trace_add_rank(struct trace *t, int32_t rank, const char *host)
+{
+	struct trace_rank *r = more(t, &t->ranks, &t->n_ranks, &t->n_ranks_alloc, sizeof *r);
+
+	if (!r)
+		return NULL;
+	r->rank = rank;
+	snprintf(r->host, sizeof r->host, "%s", host);
+	r->name_ids = json_object();
+	if (!r->name_ids)
+		t->no_memory = true;
+	return r->name_ids ? r : NULL;
+}
+
+uint32_t trace_name(struct trace *t, struct trace_rank *r, const char *name)
+{
+	const json_t *known = json_object_get(r->name_ids, name);
+	char **place;
+
+	if (known)
+		return (uint32_t)json_integer_value(known);
+	if (!name[0] || r->n_names == TRACE_MAX_NAMES)
+		return 0;
+	/* What is no UTF-8 has no name. */
+	if (json_object_set_new(r->name_ids, name, json_integer(r->n_names + 1)) != 0)
+		return 0;
+	place = more(t, &r->names, &r->n_names, &r->n_names_alloc, sizeof *place);
+	if (!place)
+		return 0;
+	*place = strdup(name);
+	if (!*place) {
+		r->n_names--;
+		t->no_memory = true;
+		return 0;
+	}
+	return r->n_names;
+}
+
+bool trace_say(struct trace *t, struct trace_rank *r, unsigned ring, const struct event *ev)
+{
+	if (r->n_events[ring] == r->n_events_alloc[ring]) {
+		size_t want = r->n_events_alloc[ring] ? 2 * r->n_events_alloc[ring] : 256;
+		struct event *grown;
+
+		if (want > TRACE_MAX_EVENTS)
+			return false;
+		grown = realloc(r->events[ring], want * sizeof *grown);
+		if (!grown) {
+			t->no_memory = true;
+			return false;
+		}
+		r->events[ring] = grown;
+		r->n_events_alloc[ring] = want;
+	}
+	r->events[ring][r->n_events[ring]++] = *ev;
+	return true;
+}
+
+bool trace_note(struct trace *t, struct trace_rank *r, int64_t at_ns, const char *category,
+		const char *fields)
+{
+	struct trace_record *v = more(t, &r->records, &r->n_records, &r->n_records_alloc, sizeof *v);
+
+	if (!v)
+		return false;
+	*v = (struct trace_record){ at_ns, strdup(category), strdup(fields) };
+	t->no_memory |= !v->category || !v->fields;
+	return v->category && v->fields;
+}
+
+bool trace_has_group(const struct trace *t, const char *name)
+{
+	for (uint32_t i = 0; i < t->n_groups; i++)
+		if (strcmp(t->groups[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+bool trace_group(struct trace *t, const char *name, const int32_t *ranks, uint32_t n)
+{
+	struct trace_group *g;
+
+	if (trace_has_group(t, name))
+		return true;
+	g = more(t, &t->groups, &t->n_groups, &t->n_groups_alloc, sizeof *g);
+	if (!g)
+		return false;
+	*g = (struct trace_group){ strdup(name), calloc((size_t)n + 1, sizeof *ranks), n };
+	if (!g->name || !g->ranks) {
+		t->no_memory = true;
+		return false;
+	}
+	memcpy(g->ranks, ranks, n * sizeof *ranks);
+	return true;
+}
+
+struct placed {
+	struct event ev;
+	uint32_t at;
+};
+
+/* Of one time: what ends, the end of the step, the begin of one, what begins. Nothing
+ * that a reader says has no length. */
+static int turn(unsigned kind)
+{
+	switch (kind) {
+	case EVENT_PHASE_END:
+	case EVENT_COLL_END:
+	case EVENT_WORK_END:
+	case EVENT_HOST_WAIT_END:
+	case EVENT_KERNEL_END:
+		return 0;
+	case EVENT_STEP_END:
+		return 1;
+	case EVENT_STEP_BEGIN:
+		return 2;
+	default:
+		return 3;
+	}
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+
+	if (x->ev.tick != y->ev.tick)
+		return x->ev.tick < y->ev.tick ? -1 : 1;
+	if (turn(x->ev.kind) != turn(y->ev.kind))
+		return turn(x->ev.kind) - turn(y->ev.kind);
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+bool trace_sort(struct trace *t, struct trace_rank *r)
+{
+	for (unsigned ring = 0; ring < TRACE_RINGS; ring++) {
+		size_t n = r->n_events[ring];
+		struct placed *v = malloc((n + 1) * sizeof *v);
+
+		if (!v) {
+			t->no_memory = true;
+			return false;
+		}
+		for (size_t i = 0; i < n; i++)
+			v[i] = (struct placed){ r->events[ring][i], (uint32_t)i };
+		qsort(v, n, sizeof *v, by_time);
+		for (size_t i = 0; i < n; i++)
+			r->events[ring][i] = v[i].ev;
+		free(v);
+	}
+	return true;
+}

@@ -1,0 +1,86 @@
+/* trace.h - what files of other tools tell of a job, as our own probes would have.
+ *
+ * A reader fills one trace_rank for each process of its file: events of its host
+ * threads and of its device, names, records. trace_feed() then gives them to the
+ * analysis and the store, in the order of time, as a collector would.
+ */
+#pragma once
+
+#include "../facts.h"
+#include "../../proto/event.h"
+
+#define TRACE_MAX_EVENTS (1u << 24) /* of a rank */
+#define TRACE_MAX_NAMES 65536
+
+enum { TRACE_HOST, TRACE_DEVICE, TRACE_RINGS };
+
+struct trace_record {
+	int64_t at_ns;
+	char *category, *fields; /* owned; a JSON object */
+};
+
+struct trace_rank {
+	int32_t rank;
+	char host[64];	/* what to call it: no name of a machine of somebody else */
+	uint32_t clock; /* the same number: the same clock */
+	/* Of another clock than the reference's: reference = local + offset, the offset
+	 * from lo to hi at at_ns. */
+	bool placed;
+	int64_t at_ns, lo_ns, hi_ns;
+	int64_t best_ns; /* of the offset: what is likeliest */
+	struct event *events[TRACE_RINGS]; /* .tick: ns on its host's clock */
+	size_t n_events[TRACE_RINGS], n_events_alloc[TRACE_RINGS];
+	char **names; /* id - 1, owned */
+	uint32_t n_names, n_names_alloc;
+	struct trace_record *records;
+	uint32_t n_records, n_records_alloc;
+	void *name_ids; /* json_t */
+};
+
+struct trace_group {
+	char *name;
+	int32_t *ranks;
+	uint32_t n_ranks;
+};
+
+struct trace_input { /* of one file */
+	const char *path;   /* the caller's */
+	const char *format; /* static; NULL = not known */
+	bool fine;
+	char outcome[256]; /* a sentence */
+	int64_t rank;	   /* -1 = none, or several */
+	uint64_t n_events;
+};
+
+struct trace {
+	struct trace_rank *ranks;
+	uint32_t n_ranks, n_ranks_alloc;
+	struct trace_group *groups;
+	uint32_t n_groups, n_groups_alloc;
+	struct fact_what_if *what_ifs;
+	uint32_t n_what_ifs, first_step, last_step; /* steps: that were replayed */
+	int32_t world_size; /* 0 = unknown */
+	char layout[256];   /* JSON, "" = unknown */
+	uint32_t reference; /* the clock that is the job's */
+	double rate_bound;  /* of one clock against another */
+	const char *clock_method; /* static */
+	bool no_memory;
+};
+
+void trace_init(struct trace *t);
+void trace_fini(struct trace *t);
+
+/* NULL without memory, or (too many = true in the rank's caller) beyond the limits. */
+struct trace_rank *trace_add_rank(struct trace *t, int32_t rank, const char *host);
+struct trace_rank *trace_find_rank(struct trace *t, int32_t rank);
+/* The id of a name of that rank; 0 for "", without memory or when there are too many. */
+uint32_t trace_name(struct trace *t, struct trace_rank *r, const char *name);
+/* False when there is no room; no_memory says which. */
+bool trace_say(struct trace *t, struct trace_rank *r, unsigned ring, const struct event *ev);
+bool trace_note(struct trace *t, struct trace_rank *r, int64_t at_ns, const char *category,
+		const char *fields);
+bool trace_has_group(const struct trace *t, const char *name);
+bool trace_group(struct trace *t, const char *name, const int32_t *ranks, uint32_t n);
+/* By time; of one time, what ends goes before what begins, else as they were said. So
+ * nothing may have no length: its end would go before its begin. */
+bool trace_sort(struct trace *t, struct trace_rank *r);

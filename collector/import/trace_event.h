@@ -1,0 +1,48 @@
+/* trace_event.h - one object of a Chrome trace, as profilers write them: what the
+ * importers ask for, whatever else is in it.
+ */
+#pragma once
+
+#include "json_scan.h"
+
+#define TRACE_NO_NUMBER INT64_MIN
+
+/* Numbers of "args" that somebody reads. */
+enum trace_number {
+	TRACE_STEP,
+	TRACE_CHUNK,	   /* model_chunk */
+	TRACE_SEQ,	   /* seq_id */
+	TRACE_MICRO,	   /* mb_id */
+	TRACE_CORRELATION, /* a launch and what it launched */
+	TRACE_EXTERNAL,	   /* External id: an operator and its launches */
+	TRACE_STREAM,
+	TRACE_BYTES,
+	TRACE_N_IN, TRACE_N_OUT, /* In, Out msg nelems */
+	TRACE_GROUP_SIZE,
+	TRACE_N_NUMBERS,
+};
+
+enum trace_text {
+	TRACE_NAME, /* args.name: of threads and processes */
+	TRACE_COLLECTIVE,
+	TRACE_DTYPE,
+	TRACE_GROUP, /* Process Group Name */
+	TRACE_GROUP_DESC,
+	TRACE_GROUP_RANKS,
+	TRACE_N_TEXTS,
+};
+
+struct trace_event {
+	char phase; /* X, M, s, f …; 0 = none */
+	char name[256], category[64];
+	char pid[64], tid[64]; /* numbers or texts */
+	bool has_time, has_duration;
+	int64_t ts_ns, dur_ns;
+	int64_t numbers[TRACE_N_NUMBERS]; /* TRACE_NO_NUMBER */
+	char texts[TRACE_N_TEXTS][256];	  /* "" */
+	bool cut[TRACE_N_TEXTS];
+};
+
+/* The object whose begin was just read. False when the scan is bad. What is of an
+ * unexpected type is as if it was not there. */
+bool trace_event_read(struct json_scan *s, struct trace_event *ret);

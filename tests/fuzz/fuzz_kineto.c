@@ -1,0 +1,38 @@
+/* Any bytes as a profiler's trace: refused with a sentence, or events that can be; and
+ * twice as two ranks of one job. */
+#include "../../collector/import/kineto.h"
+#include "import_check.h"
+
+static bool read_one(struct trace *t, struct trace_input *in, const unsigned char *data, size_t n)
+{
+	struct json_scan *s = malloc(sizeof *s);
+	struct bytes b = { data, n, 0 };
+	char why[200] = "";
+	bool fine = false;
+
+	CHECK(s);
+	json_scan_init(s, read_bytes, &b);
+	if (json_scan_next(s) == JSON_SCAN_OBJECT) {
+		fine = kineto_read(t, in, s, why, sizeof why) == KINETO_OK;
+		CHECK(fine || (why[0] && memchr(why, '\0', sizeof why)));
+	}
+	in->fine = fine;
+	free(s);
+	return fine;
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
+{
+	struct trace_input in[2] = { { .path = "a", .outcome = "ok" }, { .path = "rank1.json", .outcome = "ok" } };
+	struct trace t;
+
+	trace_init(&t);
+	if (read_one(&t, &in[0], data, n)) {
+		(void)read_one(&t, &in[1], data, n);
+		CHECK(kineto_join(&t, in, 2));
+		check_trace(&t);
+	}
+	trace_fini(&t);
+	return 0;
+}
