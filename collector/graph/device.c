@@ -118,8 +118,7 @@ static void note_end(struct steps *s, const struct proc *p, struct device *d, ui
 		return;
 	if (t_ns > rs->device_ns)
 		rs->device_ns = t_ns;
-	if (rs->n_open_work > 0)
-		rs->n_open_work--;
+	rs->n_open_work--; /* below zero while its launch is on the way */
 	if (step >= d->done_step)
 		d->done_step = step + 1;
 }

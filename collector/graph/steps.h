@@ -57,7 +57,8 @@ struct rank_step {
 	uint32_t n_items, n_events, n_open_buckets;
 	uint64_t n_lost;
 	/* What ran on its device (device.h). */
-	uint32_t n_open_work, n_idles;
+	uint32_t n_idles;
+	int32_t n_open_work; /* launched less ended */
 	int64_t device_ns;	/* when the last of it ended; FACT_NONE */
 	int64_t compute_ns, more_calls_ns; /* more: of calls that have no item */
 	int64_t pause_ns; /* of its host, the longest */
