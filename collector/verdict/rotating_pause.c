@@ -3,8 +3,8 @@
  * What it says: the name of the pauses, how often and on how many ranks, and what the
  * job loses, because everyone waits for whoever pauses.
  *
- * How it decides: on the pauses that made a call late (pauses.h). Four at least, on
- * three ranks at least (two, where there are no more); eight while the job goes on, and none of them has more
+ * How it decides: on the pauses that made a call late (pauses.h). Four calls at least, and
+ * three ranks (two, where there are no more); eight while the job goes on, and none of them has more
  * than half of the cost; together they cost 3 % of the time or more. Where all pause in
  * the same step nobody is late, and nothing is said.
  *
@@ -25,7 +25,7 @@
 #define LEAST_COST 0.03
 
 struct tally {
-	uint32_t n, n_ranks, first_step, last_step;
+	uint32_t n, n_calls, n_ranks, first_step, last_step;
 	int32_t ranks[PAUSES_KEEP];
 	double of_rank[PAUSES_KEEP], cost_ns, of_name, most;
 	int64_t least_margin_ns, error_ns, onset_ns; /* of the one that is told apart worst */
@@ -67,6 +67,7 @@ static void add_name(struct tally *t, const struct pauses *s, uint32_t name)
 static void count(const struct pauses *s, struct tally *t)
 {
 	const struct late_pause *v;
+	int64_t call_ns = INT64_MIN;
 
 	*t = (struct tally){ .least_margin_ns = INT64_MAX };
 	for (uint32_t i = 0; (v = pauses_late(s, i)); i++) {
@@ -76,6 +77,8 @@ static void count(const struct pauses *s, struct tally *t)
 			t->first_step = v->step;
 			t->onset_ns = v->at_ns;
 		}
+		t->n_calls += v->at_ns != call_ns;
+		call_ns = v->at_ns;
 		t->last_step = v->step;
 		t->cost_ns += (double)v->cost_ns;
 		t->pause_ns += v->pause_ns;
@@ -93,7 +96,7 @@ static bool rotates(const struct rules *r, const struct tally *t)
 {
 	bool two = r->world_size == 2;
 
-	return t->n >= (r->finishing ? 1 : 2) * LEAST_PAUSES && t->n_ranks >= (two ? 2 : LEAST_RANKS) &&
+	return t->n_calls >= (r->finishing ? 1 : 2) * LEAST_PAUSES && t->n_ranks >= (two ? 2 : LEAST_RANKS) &&
 	       t->most <= (two ? 0.75 : MOST_OF_ONE) * t->cost_ns &&
 	       t->cost_ns >= LEAST_COST * (double)pauses_span_ns(&r->pauses);
 }
@@ -105,7 +108,7 @@ static int tell(struct rules *r, const struct tally *t)
 	char sentence[700], detail[160], each[32];
 	struct finding f = {
 		.class_name = "slow.rotating_host_pause", .severity = SEVERITY_SLOW,
-		.confidence = t->n >= 2 * LEAST_PAUSES && !t->soft ? CONFIDENCE_CERTAIN :
+		.confidence = t->n_calls >= 2 * LEAST_PAUSES && !t->soft ? CONFIDENCE_CERTAIN :
 									     CONFIDENCE_LIKELY,
 		.step = t->first_step, .last_step = t->last_step, .onset_ns = t->onset_ns,
 		.cost_ratio = t->cost_ns < span_ns ? t->cost_ns / (span_ns - t->cost_ns) : 0,
