@@ -283,6 +283,7 @@ static int tell_ready(struct graph *g, bool all)
 		if (gs && gs->told) {
 			bool over = is_overtaken(g, gs);
 
+			over |= gs->n_pending == gs->n_on_host;
 			if (!all && gs->n_pending > 0 &&
 			    (!over || g->now_ns - gs->news_now_ns < g->late_ns))
 				return 0;

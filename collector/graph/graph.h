@@ -10,7 +10,8 @@
  *
  * Nodes are kept a (step, rank) at a time, in blocks that are used again. A step is
  * told, once and in order, when its host threads have ended it and its launches
- * have ended too: a device may lag steps behind. GRAPH_MAX_NODES bounds what is
+ * have ended too: a device may lag steps behind. A call without an end that no device
+ * is known to do is waited for as long as for a late step. GRAPH_MAX_NODES bounds what is
  * open; beyond it the oldest steps are closed without a path.
  */
 #pragma once
@@ -74,6 +75,7 @@ struct graph_step {
 	bool told; /* by steps: every rank that can end it has */
 	struct rank_work **ranks;
 	uint32_t n_ranks, n_pending;
+	uint32_t n_on_host; /* pending ones that no device is known to do */
 	int64_t news_now_ns;
 	int64_t begin_ns, dur_ns; /* as steps told */
 };
