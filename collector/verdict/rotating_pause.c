@@ -5,7 +5,8 @@
  *
  * How it decides: on the pauses that made a call late (pauses.h). Four calls at least, and
  * three ranks (two, where there are no more); eight while the job goes on, and none of them has more
- * than half of the cost; together they cost 3 % of the time or more. Where all pause in
+ * than half of the cost; together they cost 3 % of the time or more. At most half of those ranks
+ * pause in one step: the same few in each step, as the first of each host that writes a log, are fixed. Where all pause in
  * the same step nobody is late, and nothing is said.
  *
  * Neighbours: slow.fixed_rank (always the same one), slow.work_imbalance and
@@ -22,6 +23,7 @@
 #define LEAST_PAUSES 4
 #define LEAST_RANKS 3
 #define MOST_OF_ONE 0.55 /* of the cost; of two ranks 0.75 */
+#define MOST_TOGETHER 0.5 /* of the ranks that pause */
 #define LEAST_COST 0.03
 
 struct tally {
@@ -92,11 +94,42 @@ static void count(const struct pauses *s, struct tally *t)
 	}
 }
 
+static bool same_instant(const struct late_pause *a, const struct late_pause *b)
+{
+	int64_t apart_ns = a->at_ns > b->at_ns ? a->at_ns - b->at_ns : b->at_ns - a->at_ns;
+
+	return (a->step != EVENT_STEP_UNKNOWN && a->step == b->step) || 2 * apart_ns < a->pause_ns;
+}
+
+/* The part of the ranks that pause together, of all that do at times: one of n for those that take
+ * turns, 1 for the same ones again and again. */
+static double together(const struct pauses *s, const struct tally *t)
+{
+	const struct late_pause *v, *w;
+	uint32_t n_instants = 0, n_seats = 0;
+
+	for (uint32_t i = 0; (v = pauses_late(s, i)); i++) {
+		bool first = true, alone = true;
+
+		for (uint32_t k = 0; k < i && !v->saves; k++) {
+			w = pauses_late(s, k);
+			if (w->saves || !same_instant(v, w))
+				continue;
+			first = false;
+			alone &= w->rank != v->rank;
+		}
+		n_instants += !v->saves && first;
+		n_seats += !v->saves && alone;
+	}
+	return n_instants > 0 ? (double)n_seats / n_instants / t->n_ranks : 1;
+}
+
 static bool rotates(const struct rules *r, const struct tally *t)
 {
 	bool two = r->world_size == 2;
 
-	return t->n_calls >= (r->finishing ? 1 : 2) * LEAST_PAUSES && t->n_ranks >= (two ? 2 : LEAST_RANKS) &&
+	return together(&r->pauses, t) <= MOST_TOGETHER &&
+	       t->n_calls >= (r->finishing ? 1 : 2) * LEAST_PAUSES && t->n_ranks >= (two ? 2 : LEAST_RANKS) &&
 	       t->most <= (two ? 0.75 : MOST_OF_ONE) * t->cost_ns &&
 	       t->cost_ns >= LEAST_COST * (double)pauses_span_ns(&r->pauses);
 }
