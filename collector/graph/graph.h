@@ -72,7 +72,8 @@ struct rank_work {
 struct graph_step {
 	struct graph_step *next_free;
 	uint32_t step;
-	bool told; /* by steps: every rank that can end it has */
+	bool told;     /* by steps: every rank that can end it has, or was waited for */
+	bool complete; /* every rank has; until then it may be told again */
 	struct rank_work **ranks;
 	uint32_t n_ranks, n_pending;
 	uint32_t n_on_host; /* pending ones that no device is known to do */
