@@ -404,7 +404,7 @@ int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n)
 		steps_lost(&c->steps, p, n);
 	else if (p)
 		p->n_lost_pending += n;
-	return p ? ledger_lost(&c->rules.ledger, p) : 0;
+	return rules_lost(&c->rules, p, n);
 }
 
 void core_late(struct core *c, const struct event *ev, size_t n)
