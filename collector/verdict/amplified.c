@@ -6,7 +6,7 @@
  * How it decides: ranks have equal work on average; the idle time beyond theory (transfers of
  * messages granted on both ways) is a good part of the step; it is not the host that
  * lets devices rest; and something varies: the ranks of a stage wait for each other
- * in their collectives, or like pieces of work between messages differ by much. In
+ * in their collectives, many times a step, or like pieces of work between messages differ by much. In
  * each micro-batch another one is late, and everyone behind it waits: the
  * step follows the latest of each, not the mean.
  *
@@ -25,6 +25,7 @@
 #define LEAST_SHARE 0.12 /* of the step, idle beyond theory */
 #define LEAST_SPREAD 0.1 /* of like pieces of work */
 #define LEAST_PART 0.3 /* of the excess, waited for each other inside stages */
+#define LEAST_WAITS 2.0 /* a lap, of those: one long one is a pause of somebody */
 #define REST_PART 0.4 /* of the excess: then it is the host */
 
 static double excess_ns(const struct pipeline *p)
@@ -47,7 +48,8 @@ static bool is_amplified(const struct pipeline *p)
 
 	return p->most_ns < balanced(p) * p->median_ns && excess >= LEAST_SHARE * p->step_ns &&
 	       p->rest_inside_ns <= REST_PART * excess &&
-	       (p->spread >= LEAST_SPREAD || p->wait_inside_ns >= LEAST_PART * excess);
+	       (p->spread >= LEAST_SPREAD ||
+		(p->wait_inside_ns >= LEAST_PART * excess && p->n_waits >= LEAST_WAITS));
 }
 
 static int tell(struct rules *r, const struct pipeline *p)

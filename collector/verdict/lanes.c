@@ -178,7 +178,9 @@ static void begin_exchange(struct lane *v, int64_t at_ns)
 		lap->at_first = lap->all;
 	}
 	lap->wait_inside_ns += lap->wait_open_ns;
+	lap->wait_inside_ns2 += lap->wait_open_ns2;
 	lap->wait_open_ns = 0;
+	lap->wait_open_ns2 = 0;
 }
 
 static void end_exchange(struct lane *v, int64_t at_ns)
@@ -323,10 +325,13 @@ static void add_wait(struct lane *v, const struct arrival *a, int64_t wait_ns)
 	lap->wait_ns += wait_ns;
 	if (lap->first_ns == FACT_NONE || a->exit_ns <= lap->first_ns)
 		return;
-	if (a->exit_ns <= lap->last_ns)
+	if (a->exit_ns <= lap->last_ns) {
 		lap->wait_inside_ns += wait_ns;
-	else if (lap == &v->now)
+		lap->wait_inside_ns2 += (double)wait_ns * (double)wait_ns;
+	} else if (lap == &v->now) {
 		lap->wait_open_ns += wait_ns;
+		lap->wait_open_ns2 += (double)wait_ns * (double)wait_ns;
+	}
 }
 
 /* Of all waits in the newest life. */

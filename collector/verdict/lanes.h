@@ -40,6 +40,7 @@ struct lap {
 	int64_t first_ns, last_ns; /* of its messages; FACT_NONE */
 	int64_t wait_ns, wait_inside_ns; /* in collectives, for their last member */
 	int64_t wait_open_ns; /* since the last message */
+	double wait_inside_ns2, wait_open_ns2; /* sums of their squares: one long wait or many? */
 	int64_t disorder_ns; /* events came out of order by so much */
 	int64_t spread_ns, piece_ns; /* of like pieces of work between messages: deviation, mean */
 	uint32_t n_pieces;

@@ -7,7 +7,8 @@
 bool onpath_uses(const struct rules *r, const struct rates_cell *c, const struct onpath *p)
 {
 	if (p->rank >= 0)
-		return members_has(r, c, p->rank);
+		return members_has(r, c, p->rank) &&
+		       (!p->peer_plus_1 || members_has(r, c, (int32_t)p->peer_plus_1 - 1));
 	if (c->n_hosts < 2 || !members_on(r, c, p->host))
 		return false;
 	return p->other_host == UINT32_MAX || members_on(r, c, p->other_host);
@@ -15,7 +16,10 @@ bool onpath_uses(const struct rules *r, const struct rates_cell *c, const struct
 
 void onpath_words(const struct rules *r, const struct onpath *p, char *out, size_t n_out)
 {
-	if (p->rank >= 0)
+	if (p->rank >= 0 && p->peer_plus_1)
+		snprintf(out, n_out, "ranks %u-%u", (uint32_t)p->rank < p->peer_plus_1 ? (uint32_t)p->rank : p->peer_plus_1 - 1,
+			 (uint32_t)p->rank < p->peer_plus_1 ? p->peer_plus_1 - 1 : (uint32_t)p->rank);
+	else if (p->rank >= 0)
 		snprintf(out, n_out, "rank %d", p->rank);
 	else if (p->other_host == UINT32_MAX)
 		snprintf(out, n_out, "%.60s", members_host_name(r, p->host));

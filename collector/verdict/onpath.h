@@ -1,7 +1,7 @@
 /* onpath.h - do transfers over one path differ from the others?
  *
- * A path is a host's way out, the way between two hosts, or a rank's own, where a job
- * has one host or nothing says where ranks sit. Three ways to differ: slower than
+ * A path is a host's way out, the way between two hosts, the way between two ranks, or a rank's
+ * own, where a job has one host or nothing says where ranks sit. Three ways to differ: slower than
  * the same calls elsewhere (contrast.h); a tail that others have not; slower than
  * before.
  */
@@ -14,6 +14,7 @@
 struct onpath {
 	uint32_t host, other_host; /* UINT32_MAX = none */
 	int32_t rank;		   /* -1 = all of the host; otherwise what this rank takes part in */
+	uint32_t peer_plus_1;	   /* and this rank too; 0 = no matter who */
 };
 
 bool onpath_uses(const struct rules *r, const struct rates_cell *c, const struct onpath *p);

@@ -11,8 +11,8 @@
  * of the paces around their level, of its own and of three quarters of the
  * others; nobody else changed by more than half as much, nor was slower by as much
  * for a spell of eight steps; and the others wait for them. A difference that was always there proves little, as work may be
- * unequal: it must be 11 %, and four times what the others differ among
- * themselves. (A case's noise of 5 % of each duration makes 10.5 %.) In a recording
+ * unequal: it must be 9.5 %, and four times what the others differ among
+ * themselves. (A case's noise of 5 % of each duration makes 10.5 % at the very worst.) In a recording
  * of few steps and ranks only what is seen in each of them counts: one rank whose
  * kernels, or whose host's longest pause between launches, take half as much again
  * as anybody's and a seventh of the step, or whose own time is above every other's by

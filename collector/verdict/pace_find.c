@@ -8,7 +8,8 @@
 #define N_AFTER 8
 #define EFFECT 0.02  /* of a change beside the others */
 #define CLEAR 3.0    /* times the spread */
-#define ALWAYS 0.11  /* of a difference without a change, and of a change of everyone */
+#define ALWAYS 0.095 /* of a difference without a change */
+#define EVERYONE 0.11 /* of a change of everyone */
 #define PROVEN 0.06  /* with another sign of it */
 #define N_ALWAYS 16
 #define N_EVERY 3
@@ -312,7 +313,7 @@ static bool find_everyone(struct pace *p, struct pace_change *c)
 	for (uint32_t i = pace_first(p); i < p->n_steps; i++)
 		v[n++] = p->mid_of[pace_slot(p, i)];
 	s = split_of(v, n, N_BEFORE_ALL, tmp);
-	if (!s.at || !s.apart || s.after - s.before < ALWAYS * s.before ||
+	if (!s.at || !s.apart || s.after - s.before < EVERYONE * s.before ||
 	    s.after - s.before < CLEAR * s.spread || range_of(v, s.at) > (s.after - s.before) / 2)
 		return false;
 	*c = (struct pace_change){ .kind = PACE_ALL, .onset = pace_first(p) + s.at,

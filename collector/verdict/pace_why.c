@@ -50,55 +50,95 @@ static uint32_t amounts(struct rules *r, uint32_t rank, enum measure what, bool 
 	return n;
 }
 
-/* Sums over steps of the deviations of amounts and self times from the step's mean;
- * most and mean of the amounts by step, NaN where they are not there. */
-static void regress(struct rules *r, const double *a, uint32_t n_steps, double *most, double *mean,
+/* What one step tells of it: sums over ranks of the deviations of amounts and self times
+ * from the step's mean, relative to it. */
+struct regress {
+	double xx, xy, yy, lost, uneven, dur, most, mean;
+	uint32_t n;
+};
+
+static bool regress_step(const struct pace *p, const double *a, uint32_t n_steps, uint32_t i, struct regress *ret)
+{
+	double sum_a = 0, sum_s = 0, most_s = 0;
+
+	*ret = (struct regress){ .most = 0 };
+	for (uint32_t k = 0; k < p->n_ranks; k++) {
+		const struct pace_cell *x = pace_cell(p, pace_first(p) + i, k);
+
+		if (x->self < 0 || isnan(a[(size_t)k * n_steps + i]))
+			continue;
+		sum_a += a[(size_t)k * n_steps + i];
+		sum_s += x->self;
+		ret->most = fmax(ret->most, a[(size_t)k * n_steps + i]);
+		most_s = fmax(most_s, x->self);
+		ret->dur += x->dur;
+		ret->n++;
+	}
+	if (ret->n < 2 || sum_a <= 0 || sum_s <= 0)
+		return false;
+	ret->mean = sum_a / ret->n;
+	for (uint32_t k = 0; k < p->n_ranks; k++) {
+		const struct pace_cell *x = pace_cell(p, pace_first(p) + i, k);
+		double dx = a[(size_t)k * n_steps + i] / ret->mean - 1;
+		double dy = x->self / (sum_s / ret->n) - 1;
+
+		if (x->self < 0 || isnan(dx))
+			continue;
+		ret->xx += dx * dx;
+		ret->xy += dx * dy;
+		ret->yy += dy * dy;
+	}
+	ret->lost = (most_s - sum_s / ret->n) * ret->n;
+	ret->uneven = ret->most / ret->mean - 1;
+	return true;
+}
+
+/* How far self times are from being as the amounts. */
+static double misfit(const struct regress *v)
+{
+	return v->xx - 2 * v->xy + v->yy;
+}
+
+/* Over all steps but the tenth that fits worst, as those in which somebody saves: what a few steps
+ * have besides is no matter of work. most and mean of the amounts by step, NaN where they are not
+ * there. tmp: n_steps. */
+static void regress(struct rules *r, const double *a, uint32_t n_steps, double *most, double *mean, double *tmp,
 		    struct pace_work *w)
 {
 	const struct pace *p = &r->pace;
-	double xx = 0, xy = 0, yy = 0, lost = 0, uneven = 0, dur = 0;
+	struct regress sum = { 0 }, v;
+	uint32_t n = 0;
+	double limit;
 
 	for (uint32_t i = 0; i < n_steps; i++) {
-		double sum_a = 0, sum_s = 0, most_a = 0, most_s = 0;
-		uint32_t n = 0;
+		bool known = regress_step(p, a, n_steps, i, &v);
 
-		most[i] = mean[i] = (double)NAN;
-		for (uint32_t k = 0; k < p->n_ranks; k++) {
-			const struct pace_cell *x = pace_cell(p, pace_first(p) + i, k);
-
-			if (x->self < 0 || isnan(a[(size_t)k * n_steps + i]))
-				continue;
-			sum_a += a[(size_t)k * n_steps + i];
-			sum_s += x->self;
-			most_a = fmax(most_a, a[(size_t)k * n_steps + i]);
-			most_s = fmax(most_s, x->self);
-			dur += x->dur;
-			n++;
-		}
-		if (n < 2 || sum_a <= 0)
-			continue;
-		most[i] = most_a;
-		mean[i] = sum_a / n;
-		for (uint32_t k = 0; k < p->n_ranks; k++) {
-			const struct pace_cell *x = pace_cell(p, pace_first(p) + i, k);
-			double dx = a[(size_t)k * n_steps + i] / (sum_a / n) - 1;
-			double dy = x->self / (sum_s / n) - 1;
-
-			if (x->self < 0 || isnan(dx))
-				continue;
-			xx += dx * dx;
-			xy += dx * dy;
-			yy += dy * dy;
-		}
-		lost += (most_s - sum_s / n) * n;
-		uneven += most_a / (sum_a / n) - 1;
-		w->n++;
+		most[i] = known ? v.most : (double)NAN;
+		mean[i] = known ? v.mean : (double)NAN;
+		if (known)
+			tmp[n++] = misfit(&v);
 	}
-	if (w->n < LEAST_STEPS || xx <= 0 || yy <= 0)
+	w->n = n;
+	if (n < LEAST_STEPS)
 		return;
-	w->uneven = uneven / w->n;
-	w->lost = lost / dur;
-	w->r2 = xy > 0 ? xy * xy / (xx * yy) : 0;
+	limit = pace_quantile(tmp, n, 0.9);
+	n = 0;
+	for (uint32_t i = 0; i < n_steps; i++) {
+		if (!regress_step(p, a, n_steps, i, &v) || misfit(&v) > limit)
+			continue;
+		sum.xx += v.xx;
+		sum.xy += v.xy;
+		sum.yy += v.yy;
+		sum.lost += v.lost;
+		sum.uneven += v.uneven;
+		sum.dur += v.dur;
+		n++;
+	}
+	if (sum.xx <= 0 || sum.yy <= 0)
+		return;
+	w->uneven = sum.uneven / n;
+	w->lost = sum.lost / sum.dur;
+	w->r2 = sum.xy > 0 ? sum.xy * sum.xy / (sum.xx * sum.yy) : 0;
 	w->known = w->uneven >= UNEVEN;
 }
 
@@ -135,7 +175,7 @@ struct pace_work pace_work_of(struct rules *r)
 
 	if (p->n_steps < LEAST_STEPS || r->measures.n[MEASURE_SAMPLES] + r->measures.n[MEASURE_TOKENS] == 0)
 		return best;
-	a = malloc(((size_t)p->n_ranks + 2) * n_steps * sizeof *a);
+	a = malloc(((size_t)p->n_ranks + 3) * n_steps * sizeof *a);
 	for (unsigned k = 0; a && k < 4; k++) {
 		struct pace_work w = { .what = measures[k / 2], .first = pace_first(p) };
 		uint32_t n_ranks = 0;
@@ -145,7 +185,7 @@ struct pace_work pace_work_of(struct rules *r)
 		if (2 * n_ranks <= p->n_ranks)
 			continue;
 		most = a + (size_t)p->n_ranks * n_steps;
-		regress(r, a, n_steps, most, most + n_steps, &w);
+		regress(r, a, n_steps, most, most + n_steps, most + 2 * (size_t)n_steps, &w);
 		/* Samples that differ are the reason of tokens that do. */
 		if (!w.known || (best.known && (w.r2 <= best.r2 || (w.what != best.what && best.r2 >= 0.7))))
 			continue;

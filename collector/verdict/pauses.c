@@ -7,6 +7,7 @@
 #define MAX_PROCS (1u << 17)
 #define LEAST_NS INT64_C(200000) /* of a pause and of what it costs */
 #define EXPLAINS 0.5 /* of the lateness */
+#define SHOWS 0.2 /* of the pause, in the lateness: the rest was hidden by work given before */
 #define ALIKE 0.25 /* of the last one's pause: shorter ones hold nobody up beside it */
 #define BESIDE_NS INT64_C(2000000) /* a record of saving is said so near to it */
 
@@ -32,8 +33,11 @@ static struct pauses_proc *proc_of(struct pauses *s, const struct proc *p)
 		s->v = grown;
 		s->n = n;
 	}
-	if (!s->v[index])
+	if (!s->v[index]) {
 		s->v[index] = calloc(1, sizeof **s->v);
+		if (s->v[index])
+			s->v[index]->step = EVENT_STEP_UNKNOWN;
+	}
 	return s->v[index];
 }
 
@@ -44,7 +48,7 @@ static void on_work(struct pauses *s, struct pauses_proc *q, const struct proc *
 
 	if (ev->kind == EVENT_WORK_BEGIN) {
 		if (q->depth++ == 0)
-			q->open = (struct pause){ .begin_ns = at_ns,
+			q->open = (struct pause){ .begin_ns = at_ns, .step = q->step,
 						  .name = ev->name < p->n_names ?
 								  p->names[ev->name].text : 0 };
 		return;
@@ -61,13 +65,15 @@ int pauses_event(struct pauses *s, const struct proc *p, const struct event *ev)
 	unsigned op = ev->flags >> 8;
 	struct pauses_proc *q;
 
-	if (ev->kind != EVENT_WORK_BEGIN && ev->kind != EVENT_WORK_END &&
+	if (ev->kind != EVENT_WORK_BEGIN && ev->kind != EVENT_WORK_END && ev->kind != EVENT_STEP_BEGIN &&
 	    (ev->kind != EVENT_COLL_BEGIN || op == OP_SEND || op == OP_RECV))
 		return 0;
 	q = proc_of(s, p);
 	if (!q)
 		return p - s->roster->procs < MAX_PROCS ? -ENOMEM : 0;
-	if (ev->kind == EVENT_COLL_BEGIN) {
+	if (ev->kind == EVENT_STEP_BEGIN) {
+		q->step = event_step(ev->a);
+	} else if (ev->kind == EVENT_COLL_BEGIN) {
 		if (q->n_calls == 0)
 			q->first_call_ns = (int64_t)ev->tick;
 		q->calls[q->n_calls++ % PAUSES_CALLS] = (int64_t)ev->tick;
@@ -196,27 +202,69 @@ static const struct pause *cause_of(const struct pauses *s, const struct late_ca
 	return q && find_save(q, c->from_ns[i], m->enter_ns, ret_saved) ? ret_saved : NULL;
 }
 
+/* Does that member pause for nearly as long as v before the same call or in the same step? */
+static bool pauses_too(const struct pauses *s, const struct late_call *c, uint32_t i, const struct pause *v)
+{
+	const struct late_member *m = &c->late.v[i];
+	const struct pauses_proc *q = m->proc < s->n ? s->v[m->proc] : NULL;
+
+	for (uint64_t k = q ? q->n : 0; q && k-- > oldest(q->n, PAUSES_OF_PROC);) {
+		const struct pause *w = &q->v[k % PAUSES_OF_PROC];
+
+		if ((double)length_ns(w) >= ALIKE * (double)length_ns(v) &&
+		    ((q->step != EVENT_STEP_UNKNOWN && w->step == v->step) ||
+		     (w->end_ns <= m->enter_ns && w->end_ns > c->from_ns[i])))
+			return true;
+	}
+	return false;
+}
+
+/* Where most pause in one step, what they differ by is noise and none of them moves. *ret_base:
+ * the latest member that did not, from the n-th on; UINT32_MAX when there is none. */
+static bool is_common(const struct pauses *s, const struct late_call *c, const struct pause *v, uint32_t n,
+		      uint32_t *ret_base)
+{
+	uint32_t n_alike = 1;
+
+	*ret_base = UINT32_MAX;
+	for (uint32_t i = 1; i < c->late.n; i++) {
+		if (pauses_too(s, c, i, v))
+			n_alike++;
+		else if (i >= n && *ret_base == UINT32_MAX)
+			*ret_base = i;
+	}
+	return 2 * n_alike > c->late.n;
+}
+
 static void charge(struct pauses *s, const struct late_call *c)
 {
 	const struct late_member *last = &c->late.v[0], *base;
 	struct pause saved[LATENESS_MEMBERS], *charged[LATENESS_MEMBERS];
 	const struct pause *v[LATENESS_MEMBERS];
-	uint32_t n = 0;
+	uint32_t n = 0, at;
 	double sum = 0;
+	bool saves, common;
 
 	while (n < c->late.n && (v[n] = cause_of(s, c, n, &saved[n], &charged[n])) &&
 	       (double)length_ns(v[n]) >= ALIKE * (double)length_ns(v[0]))
 		n++;
 	if (n == 0)
 		return;
-	base = &c->late.v[n < c->late.n ? n : c->late.n - 1];
+	saves = is_saving(s->v[last->proc], v[0]);
+	common = is_common(s, c, v[0], n, &at);
+	if (!saves && (common || at == UINT32_MAX))
+		return;
+	if (saves)
+		at = n < c->late.n ? n : c->late.n - 1;
+	base = &c->late.v[at];
 	if (base->behind.ns < LEAST_NS || base->behind.err_ns == CLOCK_UNBOUNDED ||
 	    base->behind.ns <= base->behind.err_ns)
 		return;
 	for (uint32_t i = 0; i < n; i++) {
 		double late_ns = (double)(base->behind.ns - c->late.v[i].behind.ns);
 
-		if ((double)length_ns(v[i]) < EXPLAINS * late_ns)
+		if ((double)length_ns(v[i]) < EXPLAINS * late_ns ||
+		    (!saves && late_ns < SHOWS * (double)length_ns(v[i])))
 			v[i] = NULL;
 		if (v[i] && late_ns > 0)
 			sum += late_ns;

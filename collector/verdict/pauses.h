@@ -5,7 +5,8 @@
  * rank's call before and this one. A call was late for pauses when its last members
  * had one, as long as the last one's or not much shorter: by so much as the latest that had
  * none was earlier, beyond the clocks' error. That is what the pauses cost the job; each that is long enough for a good part of
- * its rank's lateness is charged its share, once.
+ * its rank's lateness is charged its share, once. A pause that more than half of the members make
+ * in the same step, or before the same call, holds nobody up (but saving does: everyone waits for its slowest).
  *
  * The events of a host and its device, and records, come by different ways: a late call
  * is looked at after a second look, when both are there. Kept are the last few pauses
@@ -24,13 +25,14 @@
 struct pause {
 	int64_t begin_ns, end_ns; /* host time */
 	uint32_t name;		  /* the roster's text + 1; 0 = none */
+	uint32_t step;		  /* the host's; EVENT_STEP_UNKNOWN */
 	bool charged, saves;
 };
 
 struct pauses_proc {
 	struct pause v[PAUSES_OF_PROC]; /* ring, of what has ended */
 	uint64_t n;
-	uint32_t depth;
+	uint32_t depth, step;
 	struct pause open;
 	int64_t calls[PAUSES_CALLS]; /* ring: when it entered them */
 	uint64_t n_calls;

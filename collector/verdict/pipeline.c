@@ -201,7 +201,7 @@ static int find_chains(const struct view *w, struct pipeline *p)
 /* ---- what they did ---- */
 
 struct sums { /* of one rank, over the laps */
-	double span_ns, work_ns, coll_ns, wait_ns, inside_ns, wait_inside_ns, rest_inside_ns;
+	double span_ns, work_ns, coll_ns, wait_ns, inside_ns, wait_inside_ns, wait_inside_ns2, rest_inside_ns;
 	double least_message_ns, spread;
 	uint32_t n_micro, n_flushes;
 };
@@ -233,6 +233,7 @@ static bool sum_up(const struct view *w, const struct pipeline *p, uint32_t at, 
 		ret->coll_ns += at_least((double)(lap->all.coll_ns - lap->wait_ns));
 		ret->inside_ns += (double)lap->inside.work_ns + coll_in;
 		ret->wait_inside_ns += (double)lap->wait_inside_ns;
+		ret->wait_inside_ns2 += lap->wait_inside_ns2;
 		ret->rest_inside_ns += (double)lap->inside.rest_ns;
 		ret->n_micro += stage + 1 < p->n_stages ? s->n_sent : s->n_received;
 		ret->n_flushes += lap->n_flushes;
@@ -339,7 +340,7 @@ static double steady(const struct view *w, const struct pipeline *p)
 static bool measure(const struct view *w, struct pipeline *p, struct sums *sums, double *scratch)
 {
 	uint32_t n = p->n_stages * p->n_chains;
-	double total, n_laps;
+	double total, n_laps, waits = 0, waits2 = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		if (!sum_up(w, p, i, &sums[i]) || sums[i].n_micro != sums[0].n_micro)
@@ -361,12 +362,15 @@ static bool measure(const struct view *w, struct pipeline *p, struct sums *sums,
 		if (p->work_ns[i] > p->most_ns)
 			p->most_ns = p->work_ns[i];
 		p->idle_ns += (total - sums[i].work_ns - sums[i].coll_ns) / n_laps / n;
+		waits += sums[i].wait_inside_ns;
+		waits2 += sums[i].wait_inside_ns2;
 		p->wait_inside_ns += sums[i].wait_inside_ns / n_laps / n;
 		p->rest_inside_ns += sums[i].rest_inside_ns / n_laps / n;
 		if (sums[i].least_message_ns < 1e18 && sums[i].least_message_ns > p->message_ns)
 			p->message_ns = sums[i].least_message_ns;
 		scratch[i] = sums[i].spread;
 	}
+	p->n_waits = waits2 > 0 ? waits * waits / waits2 / n_laps : 0;
 	p->spread = median(scratch, n);
 	sum_up_stages(p, scratch);
 	p->steady = w->steps[0] == EVENT_STEP_UNKNOWN ? 1 : steady(w, p);

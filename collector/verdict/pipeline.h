@@ -33,6 +33,7 @@ struct pipeline {
 	double steady; /* the part of the laps in which it has half of that more, at least */
 	/* a lap, the last four means over all ranks */
 	double step_ns, idle_ns, wait_inside_ns, rest_inside_ns, message_ns; /* message: one transfer */
+	double n_waits; /* inside, a lap, of all ranks: as many of one length would sum up alike */
 	double spread; /* deviation of like pieces of work, of their mean: median over the ranks */
 };
 

@@ -4,7 +4,8 @@
  * the job ran, and what that costs the transfers.
  *
  * How it decides: counts grow (net.retransmits; by peer where the record names one)
- * on one path at least MANY_TIMES more than on any other host. And the transfers over
+ * on one path at least MANY_TIMES more than on any other host. The path is that of the two hosts; where
+ * it shows nothing, that of the rank that counts and the peer it names, whichever of the two counts. And the transfers over
  * it differ in one of three ways (onpath.h): slower than the same calls elsewhere,
  * with a tail that others have not, or slower than before. Certain with ten
  * calls of each. Counts without a cost are nobody's business.
@@ -24,22 +25,27 @@
 #define LEAST_COUNT 10
 #define MANY_TIMES 5
 
-/* A peer as a record names it: a rank or a host. */
-static uint32_t host_of_peer(const struct rules *r, const char *peer)
+/* A peer that a record names by its rank; -1. */
+static int32_t rank_of_peer(const struct loss *l)
+{
+	char *end;
+	long rank = strtol(l->of, &end, 10);
+
+	return *l->of && *end == '\0' && rank >= 0 && rank < FACT_MAX_RANKS ? (int32_t)rank : -1;
+}
+
+/* The host of the peer as a record names it: a rank or a host. */
+static uint32_t host_of_peer(const struct rules *r, const struct loss *l)
 {
 	const struct roster *roster = r->ledger.roster;
-	char *end;
-	long rank = strtol(peer, &end, 10);
+	int32_t rank = rank_of_peer(l);
+	uint32_t proc;
 
 	for (uint32_t i = 0; i < roster->n_hosts; i++)
-		if (roster->hosts[i].name && *peer && strcmp(roster->hosts[i].name, peer) == 0)
+		if (roster->hosts[i].name && *l->of && strcmp(roster->hosts[i].name, l->of) == 0)
 			return i;
-	if (*peer && *end == '\0' && rank >= 0 && rank < FACT_MAX_RANKS) {
-		uint32_t proc = paths_proc(&r->paths, (int32_t)rank);
-
-		return proc == UINT32_MAX ? UINT32_MAX : roster->procs[proc].host;
-	}
-	return UINT32_MAX;
+	proc = rank >= 0 ? paths_proc(&r->paths, rank) : UINT32_MAX;
+	return proc == UINT32_MAX ? UINT32_MAX : roster->procs[proc].host;
 }
 
 static bool same_path(const struct onpath *a, const struct onpath *b)
@@ -49,16 +55,32 @@ static bool same_path(const struct onpath *a, const struct onpath *b)
 
 static struct onpath path_of(const struct rules *r, const struct loss *l, bool one_host)
 {
-	uint32_t peer = host_of_peer(r, l->of);
+	uint32_t peer = host_of_peer(r, l);
 	bool pair = peer != UINT32_MAX && peer != l->host;
 
 	return (struct onpath){ !pair || l->host < peer ? l->host : peer,
 				!pair ? UINT32_MAX : l->host < peer ? peer : l->host,
-				one_host && !l->of_host ? r->ledger.roster->procs[l->proc].rank : -1 };
+				one_host && !l->of_host ? r->ledger.roster->procs[l->proc].rank : -1, 0 };
+}
+
+/* Who says so by itself, and its peer. */
+static struct onpath ranks_of(const struct rules *r, const struct loss *l)
+{
+	int32_t rank = r->ledger.roster->procs[l->proc].rank, peer = rank_of_peer(l);
+
+	return (struct onpath){ UINT32_MAX, UINT32_MAX, l->of_host || peer == rank ? -1 : rank,
+				(uint32_t)(peer + 1) };
+}
+
+/* Both ends of one way count the same loss. */
+static bool other_end(const struct onpath *a, const struct onpath *b)
+{
+	return a->rank >= 0 && b->rank >= 0 && a->peer_plus_1 == (uint32_t)b->rank + 1 &&
+	       b->peer_plus_1 == (uint32_t)a->rank + 1;
 }
 
 struct lost {
-	struct onpath path;
+	struct onpath path, ranks; /* ranks: the way between two, where the record names both */
 	int64_t n, elsewhere; /* on it; the most on a path that shares no end with it */
 };
 
@@ -67,7 +89,7 @@ static bool find_lost(const struct rules *r, struct lost *ret)
 {
 	bool one_host = r->ledger.roster->n_hosts < 2;
 
-	*ret = (struct lost){ .path = { UINT32_MAX, UINT32_MAX, -1 } };
+	*ret = (struct lost){ .path = { UINT32_MAX, UINT32_MAX, -1, 0 } };
 	for (size_t i = 0; i < r->losses.n; i++) {
 		const struct loss *l = &r->losses.v[i];
 
@@ -75,22 +97,24 @@ static bool find_lost(const struct rules *r, struct lost *ret)
 			continue;
 		ret->n = loss_grown(l);
 		ret->path = path_of(r, l, one_host);
+		ret->ranks = ranks_of(r, l);
 	}
 	if (ret->n < LEAST_COUNT)
 		return false;
 	for (size_t i = 0; i < r->losses.n; i++) {
 		const struct loss *l = &r->losses.v[i];
-		struct onpath path = path_of(r, l, one_host);
+		struct onpath path = path_of(r, l, one_host), ranks = ranks_of(r, l);
 		bool shares = path.host == ret->path.host || path.other_host == ret->path.host ||
 			      path.host == ret->path.other_host ||
 			      (path.other_host == ret->path.other_host && path.other_host != UINT32_MAX);
 
-		if (l->kind != LOSS_RETRANSMITS || same_path(&path, &ret->path) || loss_grown(l) * MANY_TIMES < ret->n)
+		if (l->kind != LOSS_RETRANSMITS || same_path(&path, &ret->path) || other_end(&ranks, &ret->ranks) ||
+		    loss_grown(l) * MANY_TIMES < ret->n)
 			continue;
 		if (one_host || !shares)
 			ret->elsewhere = loss_grown(l) > ret->elsewhere ? loss_grown(l) : ret->elsewhere;
 		else /* more than one way out of the host that says so */
-			ret->path = (struct onpath){ l->host, UINT32_MAX, -1 };
+			ret->path = (struct onpath){ l->host, UINT32_MAX, -1, 0 };
 	}
 	return ret->elsewhere == 0;
 }
@@ -112,30 +136,27 @@ static int tell(struct rules *r, struct finding *f, const struct lost *l, const 
 	f->evidence_json = "[{\"view\":\"record\",\"category\":\"net.retransmits\"},{\"view\":\"comm_class_group\"}]";
 	f->rules_out_json = "[\"slow.fixed_rank: only what follows the last arrival is compared\","
 			    "\"slow.link: the path loses packets, others do not\"]";
-	return rules_tell(r, f);
+	return rules_tell(r, f) < 0 ? -ENOMEM : 1;
 }
 
-int retransmits_look(struct rules *r)
+/* 1 told, 0 nothing that it costs, -ENOMEM. */
+static int look_at(struct rules *r, const struct lost *lost)
 {
-	const struct contrast *c;
+	const struct contrast *c = onpath_contrast(r, &lost->path);
 	struct onpath_change change;
 	struct onpath_tail tail;
 	char cost[300], words[120], a[32], b[32];
 	struct finding f;
-	struct lost lost;
 
-	if (!find_lost(r, &lost))
-		return 0;
-	c = onpath_contrast(r, &lost.path);
 	if (c) {
 		contrast_finding(c, &f);
 		contrast_words(c, words, sizeof words);
 		snprintf(cost, sizeof cost, "transfers over it take %s like them", words);
-		return tell(r, &f, &lost, cost);
+		return tell(r, &f, lost, cost);
 	}
 	f = (struct finding){ .severity = SEVERITY_SLOW, .confidence = CONFIDENCE_LIKELY, .onset_ns = FACT_NONE,
 			      .error_kind = ERROR_KIND_NONE };
-	if (onpath_slower(r, &lost.path, &change)) {
+	if (onpath_slower(r, &lost->path, &change)) {
 		words_ns((int64_t)change.before, a, sizeof a);
 		words_ns((int64_t)change.after, b, sizeof b);
 		snprintf(cost, sizeof cost, "transfers over it have grown from %s to %s", a, b);
@@ -144,9 +165,9 @@ int retransmits_look(struct rules *r)
 		f.cost_ratio = change.after / change.before - 1;
 		f.step = members_since(change.cell->cell, (change.before + change.after) / 2);
 		f.last_step = rates_recent(change.cell->cell, 0)->step;
-		return tell(r, &f, &lost, cost);
+		return tell(r, &f, lost, cost);
 	}
-	if (!onpath_tails(r, &lost.path, &tail))
+	if (!onpath_tails(r, &lost->path, &tail))
 		return 0;
 	words_ns((int64_t)tail.cell->mid, a, sizeof a);
 	words_ns((int64_t)tail.cell->most, b, sizeof b);
@@ -155,5 +176,30 @@ int retransmits_look(struct rules *r)
 	f.margin_ns = (int64_t)(tail.cell->most - tail.cell->mid);
 	f.step = tail.cell->cell->early[0].step;
 	f.last_step = rates_recent(tail.cell->cell, 0)->step;
-	return tell(r, &f, &lost, cost);
+	return tell(r, &f, lost, cost);
+}
+
+int retransmits_look(struct rules *r)
+{
+	struct onpath paths[3], rank;
+	struct lost lost;
+	int e;
+
+	if (!find_lost(r, &lost))
+		return 0;
+	rank = lost.ranks;
+	rank.peer_plus_1 = 0;
+	/* The hosts' whole path, the way of the two that count, all that the one does. */
+	paths[0] = lost.path.rank < 0 ? lost.path : lost.ranks;
+	paths[1] = lost.ranks;
+	paths[2] = rank;
+	for (unsigned i = 0; i < 3; i++) {
+		lost.path = paths[i];
+		if (i > 0 && lost.path.rank < 0)
+			break;
+		e = look_at(r, &lost);
+		if (e != 0)
+			return e < 0 ? e : 0;
+	}
+	return 0;
 }

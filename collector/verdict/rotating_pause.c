@@ -3,9 +3,10 @@
  * What it says: the name of the pauses, how often and on how many ranks, and what the
  * job loses, because everyone waits for whoever pauses.
  *
- * How it decides: on the pauses that made a call late (pauses.h). Four at least, on
- * three ranks at least (two, where there are no more); eight while the job goes on, and none of them has more
- * than half of the cost; together they cost 3 % of the time or more. Where all pause in
+ * How it decides: on the pauses that made a call late (pauses.h). Four calls at least, and
+ * three ranks (two, where there are no more); eight while the job goes on, and none of them has more
+ * than half of the cost; together they cost 3 % of the time or more. At most half of those ranks
+ * pause in one step: the same few in each step, as the first of each host that writes a log, are fixed. Where all pause in
  * the same step nobody is late, and nothing is said.
  *
  * Neighbours: slow.fixed_rank (always the same one), slow.work_imbalance and
@@ -22,10 +23,11 @@
 #define LEAST_PAUSES 4
 #define LEAST_RANKS 3
 #define MOST_OF_ONE 0.55 /* of the cost; of two ranks 0.75 */
+#define MOST_TOGETHER 0.5 /* of the ranks that pause */
 #define LEAST_COST 0.03
 
 struct tally {
-	uint32_t n, n_ranks, first_step, last_step;
+	uint32_t n, n_calls, n_ranks, first_step, last_step;
 	int32_t ranks[PAUSES_KEEP];
 	double of_rank[PAUSES_KEEP], cost_ns, of_name, most;
 	int64_t least_margin_ns, error_ns, onset_ns; /* of the one that is told apart worst */
@@ -67,6 +69,7 @@ static void add_name(struct tally *t, const struct pauses *s, uint32_t name)
 static void count(const struct pauses *s, struct tally *t)
 {
 	const struct late_pause *v;
+	int64_t call_ns = INT64_MIN;
 
 	*t = (struct tally){ .least_margin_ns = INT64_MAX };
 	for (uint32_t i = 0; (v = pauses_late(s, i)); i++) {
@@ -76,6 +79,8 @@ static void count(const struct pauses *s, struct tally *t)
 			t->first_step = v->step;
 			t->onset_ns = v->at_ns;
 		}
+		t->n_calls += v->at_ns != call_ns;
+		call_ns = v->at_ns;
 		t->last_step = v->step;
 		t->cost_ns += (double)v->cost_ns;
 		t->pause_ns += v->pause_ns;
@@ -89,11 +94,42 @@ static void count(const struct pauses *s, struct tally *t)
 	}
 }
 
+static bool same_instant(const struct late_pause *a, const struct late_pause *b)
+{
+	int64_t apart_ns = a->at_ns > b->at_ns ? a->at_ns - b->at_ns : b->at_ns - a->at_ns;
+
+	return (a->step != EVENT_STEP_UNKNOWN && a->step == b->step) || 2 * apart_ns < a->pause_ns;
+}
+
+/* The part of the ranks that pause together, of all that do at times: one of n for those that take
+ * turns, 1 for the same ones again and again. */
+static double together(const struct pauses *s, const struct tally *t)
+{
+	const struct late_pause *v, *w;
+	uint32_t n_instants = 0, n_seats = 0;
+
+	for (uint32_t i = 0; (v = pauses_late(s, i)); i++) {
+		bool first = true, alone = true;
+
+		for (uint32_t k = 0; k < i && !v->saves; k++) {
+			w = pauses_late(s, k);
+			if (w->saves || !same_instant(v, w))
+				continue;
+			first = false;
+			alone &= w->rank != v->rank;
+		}
+		n_instants += !v->saves && first;
+		n_seats += !v->saves && alone;
+	}
+	return n_instants > 0 ? (double)n_seats / n_instants / t->n_ranks : 1;
+}
+
 static bool rotates(const struct rules *r, const struct tally *t)
 {
 	bool two = r->world_size == 2;
 
-	return t->n >= (r->finishing ? 1 : 2) * LEAST_PAUSES && t->n_ranks >= (two ? 2 : LEAST_RANKS) &&
+	return together(&r->pauses, t) <= MOST_TOGETHER &&
+	       t->n_calls >= (r->finishing ? 1 : 2) * LEAST_PAUSES && t->n_ranks >= (two ? 2 : LEAST_RANKS) &&
 	       t->most <= (two ? 0.75 : MOST_OF_ONE) * t->cost_ns &&
 	       t->cost_ns >= LEAST_COST * (double)pauses_span_ns(&r->pauses);
 }
@@ -105,7 +141,7 @@ static int tell(struct rules *r, const struct tally *t)
 	char sentence[700], detail[160], each[32];
 	struct finding f = {
 		.class_name = "slow.rotating_host_pause", .severity = SEVERITY_SLOW,
-		.confidence = t->n >= 2 * LEAST_PAUSES && !t->soft ? CONFIDENCE_CERTAIN :
+		.confidence = t->n_calls >= 2 * LEAST_PAUSES && !t->soft ? CONFIDENCE_CERTAIN :
 									     CONFIDENCE_LIKELY,
 		.step = t->first_step, .last_step = t->last_step, .onset_ns = t->onset_ns,
 		.cost_ratio = t->cost_ns < span_ns ? t->cost_ns / (span_ns - t->cost_ns) : 0,
