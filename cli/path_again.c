@@ -19,6 +19,7 @@
 
 #define MARGIN_NS INT64_C(5000000000)
 #define TICK_NS INT64_C(100000000)
+#define CHUNK_NS INT64_C(1000000)
 
 struct again {
 	struct db *d;
@@ -191,24 +192,21 @@ static int feed_exchange(struct again *a, sqlite3_stmt *q)
 	return r < 0 ? r : look(a);
 }
 
-/* Time passes as it did when the events came. */
+/* Of a chunk nobody knows when it came, and it may span many steps: little time passes
+ * with each, so that no rank is late. */
 static int feed_chunk(struct again *a, sqlite3_stmt *q)
 {
-	const unsigned char *data = sqlite3_column_blob(q, 4);
-	size_t n_bytes = (size_t)sqlite3_column_bytes(q, 4), n;
-	int64_t now_ns = at(q, 3);
+	const unsigned char *data = sqlite3_column_blob(q, 3);
+	size_t n_bytes = (size_t)sqlite3_column_bytes(q, 3), n;
 	int r;
 
 	if (chunk_decode(data, n_bytes, a->events, CHUNK_MAX_EVENTS, &n) != CHUNK_OK)
 		return 0; /* nothing of it was believed then, either */
 	r = core_events(a->core, (uint32_t)at(q, 1), (uint32_t)at(q, 2), (uint64_t)at(q, 0), a->events, n);
-	if (r == 0 && now_ns >= a->now_ns + TICK_NS) {
-		a->now_ns = now_ns;
-		r = core_tick(a->core, (fleet_time){ now_ns });
-		if (r == 0)
-			r = look(a);
-	}
-	return r;
+	a->now_ns += CHUNK_NS;
+	if (r == 0)
+		r = core_tick(a->core, (fleet_time){ a->now_ns });
+	return r == 0 ? look(a) : r;
 }
 
 /* Each row; until the path is there. False after a failure that d->why tells of. */

@@ -118,8 +118,7 @@ static void note_end(struct steps *s, const struct proc *p, struct device *d, ui
 		return;
 	if (t_ns > rs->device_ns)
 		rs->device_ns = t_ns;
-	if (rs->n_open_work > 0)
-		rs->n_open_work--;
+	rs->n_open_work--;
 	if (step >= d->done_step)
 		d->done_step = step + 1;
 }
@@ -264,7 +263,11 @@ bool device_works(const struct steps *s, const struct step *st, const struct ran
 {
 	const struct device *d = device_known(s, rs->proc);
 
-	return d && rs->n_open_work > 0 && d->done_step <= st->step + 1;
+	if (!d || rs->n_open_work <= 0 || d->done_step > st->step + 1)
+		return false;
+	/* What was launched and is not heard of is waited for a while, then it is lost. */
+	return d->n_kernels + d->n_calls > 0 ||
+	       (!s->finishing && (d->news_now_ns == INT64_MIN || s->now_ns - d->news_now_ns < s->late_ns));
 }
 
 void device_cut(struct steps *s, const struct step *st, struct rank_step *rs)

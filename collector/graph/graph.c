@@ -247,6 +247,7 @@ int graph_step_told(struct graph *g, const struct fact_step *step)
 	if (!reach_rank(gs, st->n_ranks - 1, g->steps->world_size) || !reach_done(g, gs->n_ranks))
 		return -ENOMEM;
 	gs->told = true;
+	gs->complete = step->complete;
 	gs->news_now_ns = g->now_ns;
 	gs->begin_ns = step->begin_ns;
 	gs->dur_ns = step->dur_ns;
@@ -283,6 +284,10 @@ static int tell_ready(struct graph *g, bool all)
 		if (gs && gs->told) {
 			bool over = is_overtaken(g, gs);
 
+			if (!all && !gs->complete && g->base >= g->steps->base)
+				return 0;
+
+			over |= gs->n_pending == gs->n_on_host;
 			if (!all && gs->n_pending > 0 &&
 			    (!over || g->now_ns - gs->news_now_ns < g->late_ns))
 				return 0;

@@ -10,7 +10,8 @@
  *
  * Nodes are kept a (step, rank) at a time, in blocks that are used again. A step is
  * told, once and in order, when its host threads have ended it and its launches
- * have ended too: a device may lag steps behind. GRAPH_MAX_NODES bounds what is
+ * have ended too: a device may lag steps behind. A call without an end that no device
+ * is known to do is waited for as long as for a late step. GRAPH_MAX_NODES bounds what is
  * open; beyond it the oldest steps are closed without a path.
  */
 #pragma once
@@ -71,9 +72,11 @@ struct rank_work {
 struct graph_step {
 	struct graph_step *next_free;
 	uint32_t step;
-	bool told; /* by steps: every rank that can end it has */
+	bool told;     /* by steps: every rank that can end it has, or was waited for */
+	bool complete; /* every rank has; until then it may be told again */
 	struct rank_work **ranks;
 	uint32_t n_ranks, n_pending;
+	uint32_t n_on_host; /* pending ones that no device is known to do */
 	int64_t news_now_ns;
 	int64_t begin_ns, dur_ns; /* as steps told */
 };

@@ -120,8 +120,10 @@ static int on_launch(struct graph *g, struct rank_work *w, const struct proc *p,
 
 static void end_node(struct graph *g, struct rank_work *w, struct node *n, int64_t at_ns)
 {
-	if (n->end_ns == FACT_NONE)
+	if (n->end_ns == FACT_NONE) {
 		settle(g, w);
+		g->last_step->n_on_host -= !(n->flags & NODE_DEVICE);
+	}
 	n->end_ns = at_ns;
 	if (n->begin_ns == FACT_NONE || n->begin_ns > at_ns)
 		n->begin_ns = at_ns;
@@ -167,6 +169,7 @@ static int64_t key_of(struct graph *g, struct proc *p, const struct event *ev)
 
 static int on_call(struct graph *g, struct rank_work *w, struct proc *p, const struct event *ev)
 {
+	uint32_t n_before = w->n_nodes;
 	int64_t key = key_of(g, p, ev);
 	struct node *n;
 	int r;
@@ -176,6 +179,7 @@ static int on_call(struct graph *g, struct rank_work *w, struct proc *p, const s
 	r = find_node(g, w, (uint32_t)key, event_low(ev->a), &n);
 	if (r < 0 || !n)
 		return r;
+	g->last_step->n_on_host += w->n_nodes != n_before;
 	n->kind = key & GRAPH_MESSAGE ? NODE_MESSAGE : NODE_CALL;
 	n->op = (uint8_t)(ev->flags >> 8);
 	if (ev->kind == EVENT_COLL_END) {
@@ -194,12 +198,14 @@ static int on_submit(struct graph *g, struct rank_work *w, struct proc *p, const
 	uint32_t launch = (uint32_t)ev->b, index;
 	int64_t key = key_of(g, p, ev);
 	struct node *n, *l;
+	bool heard;
 	int r = 0;
 
 	if (key <= 0)
 		return (int)key;
 	l = graph_node(w, 0, launch);
 	n = graph_node(w, (uint32_t)key, event_low(ev->a));
+	heard = n != NULL;
 	if (!n && l && l->kind == NODE_LAUNCH) {
 		index = (uint32_t)(l - w->nodes);
 		l->group = (uint32_t)key;
@@ -220,6 +226,8 @@ static int on_submit(struct graph *g, struct rank_work *w, struct proc *p, const
 		l->kind = NODE_DEAD;
 		settle(g, w);
 	}
+	if (heard && !(n->flags & NODE_DEVICE) && n->end_ns == FACT_NONE)
+		g->last_step->n_on_host--;
 	n->launch = launch;
 	n->kind = key & GRAPH_MESSAGE ? NODE_MESSAGE : NODE_CALL;
 	n->op = (uint8_t)(ev->flags >> 8);

@@ -336,12 +336,14 @@ int steps_finish(struct steps *s)
 {
 	int r;
 
+	s->finishing = true;
 	for (; s->base < s->next_step; s->base++) {
 		struct step *st = steps_at(s, s->base);
 
 		if (st && (r = forget(s, st)) < 0)
 			return r;
 	}
+	s->finishing = false;
 	s->told_below = s->base;
 	return 0;
 }

@@ -57,7 +57,8 @@ struct rank_step {
 	uint32_t n_items, n_events, n_open_buckets;
 	uint64_t n_lost;
 	/* What ran on its device (device.h). */
-	uint32_t n_open_work, n_idles;
+	int32_t n_open_work; /* below 0: it is heard of before its launch */
+	uint32_t n_idles;
 	int64_t device_ns;	/* when the last of it ended; FACT_NONE */
 	int64_t compute_ns, more_calls_ns; /* more: of calls that have no item */
 	int64_t pause_ns; /* of its host, the longest */
@@ -118,7 +119,7 @@ struct steps {
 	struct span *spans; /* by first_step; the last has no end yet */
 	uint32_t n_spans;
 	int64_t heard_now_ns, held_now_ns; /* core time: the last span spoke; since when one waits */
-	bool finishing;
+	bool finishing; /* nothing more will come */
 	steps_told_fn told;
 	void *told_arg;
 	/* A call ended on a process's device; may be NULL. 0 or negative errno. */

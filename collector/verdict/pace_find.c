@@ -320,7 +320,7 @@ static bool find_everyone(struct pace *p, struct pace_change *c)
 	if (fast_change(p, c->onset) - 1 < c->ratio / 2)
 		return false; /* some did not */
 	take_numbers(p, 0, s.spread / s.after, c);
-	return true;
+	return c->added_ns > 0;
 }
 
 static double pause_of(const struct pace_cell *x)

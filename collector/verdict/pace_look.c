@@ -137,7 +137,7 @@ static bool late_input(struct rules *r, const struct pace_change *c, struct caus
 {
 	double load_ns = fmin(pace_load_more_ns(r, c), c->added_ns - c->compute_ns);
 
-	if (c->input_ns < c->added_ns / 2 && load_ns < c->added_ns / 2)
+	if (c->added_ns <= 0 || (c->input_ns < c->added_ns / 2 && load_ns < c->added_ns / 2))
 		return false;
 	name_ranks(v, c->ranks, c->n_ranks, r->pace.n_ranks);
 	v->f.class_name = "data.late_input";

