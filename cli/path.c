@@ -47,16 +47,17 @@ static void cell_known(struct libscols_line *line, size_t i, const json_t *row, 
 static void cell_what(struct libscols_line *line, size_t i, const json_t *s)
 {
 	const char *comm = json_string_value(json_object_get(s, "comm_id"));
-	const char *name = json_string_value(json_object_get(s, "name"));
+	char cut[TABLE_NAME + 4];
+	const char *name = table_name(json_string_value(json_object_get(s, "name")), cut);
 	const json_t *bucket = json_object_get(s, "bucket");
 	char buf[300];
 	size_t n;
 
 	if (comm)
 		n = (size_t)snprintf(buf, sizeof buf, "%s#%" PRId64 "%s%s", comm, rows_ns(s, "seq"),
-				     name ? " " : "", name ? name : "");
+				     name[0] ? " " : "", name);
 	else
-		n = (size_t)snprintf(buf, sizeof buf, "%s", name ? name : "");
+		n = (size_t)snprintf(buf, sizeof buf, "%s", name);
 	if (json_is_integer(bucket) && n < sizeof buf)
 		n += (size_t)snprintf(buf + n, sizeof buf - n, " bucket %" PRId64,
 				      (int64_t)json_integer_value(bucket));

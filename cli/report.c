@@ -126,22 +126,35 @@ static void put_sentence(FILE *f, const json_t *v)
 	putc('\n', f);
 }
 
+/* {"ranks_silent":2,"events_lost":14} as "ranks silent 2, events lost 14". */
+static void put_coverage_of(FILE *f, const json_t *coverage)
+{
+	const char *key, *between = "    seen with: ";
+	json_t *v;
+
+	json_object_foreach((json_t *)coverage, key, v)
+	{
+		char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(4));
+
+		fputs(between, f);
+		for (const char *c = key; *c; c++)
+			term_put(f, (char[2]){*c == '_' ? ' ' : *c});
+		putc(' ', f);
+		term_put(f, text ? text : "?");
+		free(text);
+		between = ", ";
+	}
+	if (between[0] == ',')
+		putc('\n', f);
+}
+
 static void put_verdict(FILE *f, const json_t *v)
 {
-	const json_t *coverage = json_object_get(v, "coverage");
-
 	put_sentence(f, v);
 	put_cost(f, v);
 	put_evidence(f, json_object_get(v, "evidence"));
 	put_list(f, "    rules out: ", json_object_get(v, "rules_out"));
-	if (json_is_object(coverage)) {
-		char *c = json_dumps(coverage, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(4));
-
-		fprintf(f, "    seen with: ");
-		term_put(f, c ? c : "?");
-		putc('\n', f);
-		free(c);
-	}
+	put_coverage_of(f, json_object_get(v, "coverage"));
 	fprintf(f, "    class ");
 	term_put(f, rows_text(v, "class"));
 	fprintf(f, ", sql: SELECT * FROM finding WHERE id = %" PRId64 "\n", count(v, "id"));
@@ -403,8 +416,7 @@ static void put_blame(FILE *f, const json_t *blame)
 		table_cell(line, 0, buf);
 		table_cell(line, 1, rows_text(r, "host"));
 		table_cell(line, 2, rows_text(r, "kind"));
-		table_cell(line, 3, comm ? comm
-				    : json_is_string(json_object_get(r, "name")) ? rows_text(r, "name") : "");
+		table_cell_name(line, 3, comm ? comm : json_string_value(json_object_get(r, "name")));
 		snprintf(buf, sizeof buf, "%" PRId64, count(r, "n_steps"));
 		table_cell(line, 4, buf);
 		table_cell_ns(line, 5, r, "path_ns");

@@ -2,6 +2,8 @@
 #include "rows.h"
 #include "term.h"
 
+#include <string.h>
+
 struct libscols_table *table_new(FILE *f)
 {
 	struct libscols_table *t = scols_new_table();
@@ -22,6 +24,27 @@ void table_column(struct libscols_table *t, const char *name, bool right)
 void table_cell(struct libscols_line *line, size_t i, const char *value)
 {
 	scols_line_set_data(line, i, value);
+}
+
+const char *table_name(const char *name, char buf[TABLE_NAME + 4])
+{
+	size_t n = name ? strlen(name) : 0, head = TABLE_NAME / 2, tail = TABLE_NAME - head;
+
+	if (n <= TABLE_NAME)
+		return name ? name : "";
+	while (head > 0 && ((unsigned char)name[head] & 0xc0) == 0x80) /* whole characters */
+		head--;
+	while (tail > 0 && ((unsigned char)name[n - tail] & 0xc0) == 0x80)
+		tail--;
+	snprintf(buf, TABLE_NAME + 4, "%.*s...%s", (int)head, name, name + n - tail);
+	return buf;
+}
+
+void table_cell_name(struct libscols_line *line, size_t i, const char *name)
+{
+	char cut[TABLE_NAME + 4];
+
+	table_cell(line, i, table_name(name, cut));
 }
 
 void table_cell_ns(struct libscols_line *line, size_t i, const json_t *row, const char *key)

@@ -92,6 +92,12 @@ int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const cha
 	return e;
 }
 
+int rules_lost(struct rules *r, const struct proc *p, uint64_t n)
+{
+	r->n_lost += n;
+	return p ? ledger_lost(&r->ledger, p) : 0;
+}
+
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c)
 {
 	struct lateness late;
@@ -328,6 +334,19 @@ uint32_t rules_n_told(const struct rules *r, const char *class_name)
 	return n;
 }
 
+/* What the verdict was reached without: ranks that were never heard of in this life. */
+static const char *coverage(struct rules *r)
+{
+	const struct roster *roster = r->ledger.roster;
+	uint32_t n_heard = 0;
+
+	for (uint32_t i = 0; i < roster->n_procs; i++)
+		n_heard += roster->procs[i].rank >= 0 && roster->procs[i].life == r->life;
+	return facts_printf(r->facts, "{\"ranks_silent\":%u,\"events_lost\":%llu}",
+			    r->world_size > n_heard ? r->world_size - n_heard : 0,
+			    (unsigned long long)r->n_lost);
+}
+
 int rules_tell(struct rules *r, const struct finding *f)
 {
 	struct fact_verdict *v = FACTS_PUSH(r->facts, verdicts);
@@ -345,7 +364,7 @@ int rules_tell(struct rules *r, const struct finding *f)
 	v->sentence = facts_string(r->facts, f->sentence);
 	v->evidence_json = facts_string(r->facts, f->evidence_json ? f->evidence_json : "[]");
 	v->rules_out_json = facts_string(r->facts, f->rules_out_json ? f->rules_out_json : "[]");
-	v->coverage_json = facts_string(r->facts, "{}");
+	v->coverage_json = coverage(r);
 	v->first_step = f->step;
 	v->last_step = f->last_step > f->step ? f->last_step : f->step;
 	v->detected_ns = r->fleet_ns;

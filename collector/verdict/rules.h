@@ -101,6 +101,7 @@ struct rules {
 	bool held; /* a cause of the standstill of this life is told */
 	struct rules_slow slow[RULES_MAX_SLOW]; /* of this life, the first of each class */
 	uint32_t n_slow;
+	uint64_t n_lost; /* events of all processes */
 	uint32_t n_above; /* causes told above a notice, in this life */
 	/* A standstill without a cause was told: it may yet prove to be a busy rank. */
 	bool waits;
@@ -125,6 +126,8 @@ int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_
 /* A record of a process. */
 int rules_record(struct rules *r, const struct proc *p, int64_t at_ns, const char *category,
 		 const char *fields_json, size_t n_fields);
+/* n events are gone, of that process (NULL: of one that nobody knows). 0 or -ENOMEM. */
+int rules_lost(struct rules *r, const struct proc *p, uint64_t n);
 /* A collective is final; its arrivals are there. */
 int rules_call(struct rules *r, const struct match *m, uint32_t group, const struct coll *c);
 /* The part of it that is counted: losses and copies. */

@@ -9,7 +9,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCORE = os.path.join(ROOT, "tests", "cases", "score")
-SHARE = 0.85
+SHARE = 1
 N_HEALTHY = 40
 N_PLANTED = 60
 
