@@ -8,28 +8,20 @@ static int64_t soft_of(const struct pairs *p, double sd)
 	return isfinite(sd) && sd < 1e18 ? (int64_t)ceil(p->cfg.z * sd) : PAIRS_UNBOUNDED;
 }
 
-int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns, struct pairs_answer *ret)
+/* The moment's second node against its first; back: its first against its second. */
+static void ask(const struct pairs *p, const struct moment *of, bool back, int64_t t_ns,
+		struct pairs_answer *ret)
 {
-	const struct node *a, *b;
+	const struct node *a = &p->nodes[of->node[back]], *b = &p->nodes[of->node[!back]];
+	int64_t base_ns = of->base_ns[!back] - of->base_ns[back];
+	int64_t most = bounds_get(p, of, !back), least = bounds_get(p, of, back);
 	struct mark ca, cb;
-	int64_t growth_ps, base_ns, most, least;
 	double e, sd;
 
-	if (i >= p->n_nodes || j >= p->n_nodes || t_ns <= -PAIRS_MAX_NS || t_ns >= PAIRS_MAX_NS)
-		return PAIRS_REFUSED;
-	if (i == j) {
-		*ret = (struct pairs_answer){ .basis = PAIRS_BY_PROBES };
-		return 0;
-	}
-	a = &p->nodes[i];
-	b = &p->nodes[j];
-	base_ns = node_base_at(b, t_ns, &growth_ps) - node_base_at(a, t_ns, &growth_ps);
-	most = bounds_get(p, j, i, t_ns);
-	least = bounds_get(p, i, j, t_ns);
 	if (pairs_plus(most, least) < 0) {
 		/* Probes have just contradicted collectives; who, the next second says. */
-		most = bounds_probe(p, j, i, t_ns);
-		least = bounds_probe(p, i, j, t_ns);
+		most = bounds_probe(p, of, !back);
+		least = bounds_probe(p, of, back);
 	}
 	/* Two bases are rounded down each. */
 	ret->hi_ns = pairs_plus(base_ns + 1, most);
@@ -52,11 +44,11 @@ int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns, struc
 			ret->offset_ns = ret->hi_ns;
 		if (ret->offset_ns < ret->lo_ns)
 			ret->offset_ns = ret->lo_ns;
-		return 0;
+		return;
 	}
 	/* Between two nodes' own bounds the middle errs by the difference of two least
 	 * latencies at most, and between the probes' by their asymmetry. */
-	most = pairs_plus(bounds_probe(p, i, j, t_ns), bounds_probe(p, j, i, t_ns));
+	most = pairs_plus(bounds_probe(p, of, back), bounds_probe(p, of, !back));
 	if (ret->basis != PAIRS_BY_EXITS && ret->hi_ns - ret->lo_ns <= most / 2) {
 		ret->basis = PAIRS_BY_BOUNDS;
 		ret->offset_ns = ret->lo_ns + (ret->hi_ns - ret->lo_ns) / 2;
@@ -66,6 +58,20 @@ int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns, struc
 		ret->offset_ns = ret->hi_ns;
 	if (ret->offset_ns < ret->lo_ns)
 		ret->offset_ns = ret->lo_ns;
+}
+
+int pairs_ask(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns, struct pairs_answer *ret)
+{
+	struct moment of;
+
+	if (i >= p->n_nodes || j >= p->n_nodes || t_ns <= -PAIRS_MAX_NS || t_ns >= PAIRS_MAX_NS)
+		return PAIRS_REFUSED;
+	if (i == j) {
+		*ret = (struct pairs_answer){ .basis = PAIRS_BY_PROBES };
+		return 0;
+	}
+	bounds_moment(p, i, j, t_ns, &of);
+	ask(p, &of, false, t_ns, ret);
 	return 0;
 }
 
@@ -98,7 +104,8 @@ int pairs_between(const struct pairs *p, uint32_t i, int64_t i_ns, uint32_t j, i
 		  struct pairs_answer *ret)
 {
 	const struct node *a, *b;
-	int64_t t_ns, base_ns, most, least, ps[2], then_ps[2];
+	int64_t t_ns, base_ns, most, least, ps[2];
+	struct moment of;
 
 	if (i >= p->n_nodes || j >= p->n_nodes || i == j || !pairs_is_sane(i_ns) ||
 	    !pairs_is_sane(j_ns))
@@ -109,19 +116,20 @@ int pairs_between(const struct pairs *p, uint32_t i, int64_t i_ns, uint32_t j, i
 		return PAIRS_REFUSED;
 	t_ns = j_ns + node_base(b, j_ns, &ps[1]);
 	base_ns = i_ns + node_base(a, i_ns, &ps[0]) - t_ns;
-	if (pairs_ask(p, j, i, t_ns, ret) != 0)
+	if (t_ns <= -PAIRS_MAX_NS || t_ns >= PAIRS_MAX_NS)
 		return PAIRS_REFUSED;
+	bounds_moment(p, i, j, t_ns, &of);
+	ask(p, &of, true, t_ns, ret);
 	/* The answer was host j = host i + offset: what e makes of it, on these bases. */
-	ret->offset_ns += base_ns - node_base_at(a, t_ns, &then_ps[0]) +
-			  node_base_at(b, t_ns, &then_ps[1]);
-	most = bounds_get(p, i, j, t_ns);
-	least = bounds_get(p, j, i, t_ns);
+	ret->offset_ns += base_ns - of.base_ns[0] + of.base_ns[1];
+	most = bounds_get(p, &of, false);
+	least = bounds_get(p, &of, true);
 	if (pairs_plus(most, least) < 0) {
-		most = bounds_probe(p, i, j, t_ns);
-		least = bounds_probe(p, j, i, t_ns);
+		most = bounds_probe(p, &of, false);
+		least = bounds_probe(p, &of, true);
 	}
-	most = most_of(most, ps, then_ps);
-	least = most_of(least, ps, then_ps);
+	most = most_of(most, ps, of.growth_ps);
+	least = most_of(least, ps, of.growth_ps);
 	/* Two bases are rounded down each, at two instants. */
 	ret->hi_ns = pairs_plus(base_ns + 2, most);
 	ret->lo_ns = least == PAIRS_UNBOUNDED ? -PAIRS_UNBOUNDED : pairs_plus(base_ns - 2, -least);

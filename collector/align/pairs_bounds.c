@@ -101,25 +101,32 @@ static int64_t to_reference(const struct pairs *p, uint32_t node, bool lower, in
 	return node == p->cfg.reference ? 0 : value(&p->bounds[2 * node + lower], sum_ps);
 }
 
-int64_t bounds_get(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns)
+void bounds_moment(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns, struct moment *ret)
 {
-	int64_t a_ps = growth_at(p, a, t_ns), b_ps = growth_at(p, b, t_ns), ref_ps, calls;
-
-	if (p->closed) {
-		calls = value(&p->bounds[a * SQUARE + b], a_ps + b_ps);
-	} else {
-		ref_ps = growth_at(p, p->cfg.reference, t_ns);
-		calls = pairs_plus(to_reference(p, a, false, a_ps + ref_ps),
-				   to_reference(p, b, true, b_ps + ref_ps));
-	}
-	return least(calls,
-		     pairs_plus(probe_most(&p->nodes[a], a_ps), probe_least(&p->nodes[b], b_ps)));
+	*ret = (struct moment){ .node = { i, j } };
+	for (unsigned k = 0; k < 2; k++)
+		ret->base_ns[k] = node_base_at(&p->nodes[ret->node[k]], t_ns, &ret->growth_ps[k]);
+	if (!p->closed)
+		ret->reference_ps = growth_at(p, p->cfg.reference, t_ns);
 }
 
-int64_t bounds_probe(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns)
+int64_t bounds_get(const struct pairs *p, const struct moment *m, bool back)
 {
-	return pairs_plus(probe_most(&p->nodes[a], growth_at(p, a, t_ns)),
-			  probe_least(&p->nodes[b], growth_at(p, b, t_ns)));
+	uint32_t a = m->node[back], b = m->node[!back];
+	int64_t a_ps = m->growth_ps[back], b_ps = m->growth_ps[!back], calls;
+
+	if (p->closed)
+		calls = value(&p->bounds[a * SQUARE + b], a_ps + b_ps);
+	else
+		calls = pairs_plus(to_reference(p, a, false, a_ps + m->reference_ps),
+				   to_reference(p, b, true, b_ps + m->reference_ps));
+	return least(calls, bounds_probe(p, m, back));
+}
+
+int64_t bounds_probe(const struct pairs *p, const struct moment *m, bool back)
+{
+	return pairs_plus(probe_most(&p->nodes[m->node[back]], m->growth_ps[back]),
+			  probe_least(&p->nodes[m->node[!back]], m->growth_ps[!back]));
 }
 
 /* ---- one call ---- */

@@ -55,7 +55,9 @@ bool bounds_close(struct pairs *p, int64_t t_ns, struct pairs_proof *proof, uint
 		for (uint32_t b = 0; b < n; b++) {
 			const struct bound *d = &p->bounds[a * SQUARE + b];
 
-			*cell(p, a, b) = a == b ? 0 : bounds_get(p, a, b, t_ns);
+			*cell(p, a, b) = a == b ? 0
+				: bounds_get(p, &(struct moment){ .node = { a, b },
+						.growth_ps = { growth[a], growth[b] } }, false);
 			p->square_from[a * SQUARE + b] = a == b ? 0 : d->from;
 		}
 	odd = shortest_paths(p);

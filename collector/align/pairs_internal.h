@@ -159,10 +159,17 @@ static inline int64_t opened_ns(int64_t v_ns, int64_t from_ps, int64_t to_ps)
 /* pairs_bounds.c */
 void bounds_forget_all(struct pairs *p);
 int bounds_grow_nodes(struct pairs *p); /* after a node was added */
-/* The least proven upper bound of e_a - e_b. */
-int64_t bounds_get(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns);
+/* Two nodes at one time: what every question about them needs, taken once. */
+struct moment {
+	uint32_t node[2];
+	int64_t base_ns[2], growth_ps[2];
+	int64_t reference_ps; /* its growth; only where not closed */
+};
+void bounds_moment(const struct pairs *p, uint32_t i, uint32_t j, int64_t t_ns, struct moment *ret);
+/* The least proven upper bound of e_first - e_second; back: of e_second - e_first. */
+int64_t bounds_get(const struct pairs *p, const struct moment *m, bool back);
 /* What the probes alone say of it. */
-int64_t bounds_probe(const struct pairs *p, uint32_t a, uint32_t b, int64_t t_ns);
+int64_t bounds_probe(const struct pairs *p, const struct moment *m, bool back);
 /* Check one call, then take its bounds unless mute. v: by node, givers' enters
  * and takers' exits. Returns PAIRS_OK or PAIRS_VIOLATION; ret_from: who built
  * what it contradicts. */

@@ -53,8 +53,13 @@ int64_t node_base_at(const struct node *n, int64_t t_ns, int64_t *ret_growth_ps)
 		return 0;
 	/* The base moves by less than 1e-3: three rounds leave nothing of a minute. */
 	base_ns = n->knots[(n->n_knots - 1) % N_KNOTS].base_ns;
-	for (int i = 0; i < 3; i++)
-		base_ns = node_base(n, t_ns - base_ns, ret_growth_ps);
+	for (int i = 0; i < 3; i++) {
+		int64_t was_ns = base_ns;
+
+		base_ns = node_base(n, t_ns - was_ns, ret_growth_ps);
+		if (base_ns == was_ns)
+			break;
+	}
 	return base_ns;
 }
 

@@ -29,8 +29,20 @@ static int open_rank(struct steps *s, struct step *st, const struct proc *p,
 int steps_open_both(struct steps *s, uint32_t step, const struct proc *p, uint64_t chunk,
 		    struct step **ret_st, struct rank_step **ret_rs)
 {
+	struct step *st = steps_at(s, step);
+	uint32_t rank = (uint32_t)p->rank;
 	int r;
 
+	/* Nearly always it is open, and the rank in it. */
+	if (st && st->life == (uint32_t)s->lives[p->life - 1].restart_count && chunk >= st->first_chunk &&
+	    rank < st->n_ranks) {
+		*ret_st = st;
+		*ret_rs = &st->ranks[rank];
+		(*ret_rs)->proc = (uint32_t)(p - s->roster->procs);
+		(*ret_rs)->n_events++;
+		st->changed = true;
+		return 0;
+	}
 	*ret_rs = NULL;
 	r = steps_open(s, step, (uint32_t)s->lives[p->life - 1].restart_count, chunk, ret_st);
 	return r < 0 || !*ret_st ? r : open_rank(s, *ret_st, p, ret_rs);

@@ -19,7 +19,7 @@
 #include "steps.h"
 
 #define GRAPH_MAX_NODES (6u << 20)    /* of all open steps */
-#define GRAPH_MAX_RANK_NODES (1u << 16) /* of one rank in one step */
+#define GRAPH_MAX_RANK_NODES (1u << 16) /* of one rank in one step, and one less: slots are narrow */
 #define GRAPH_MAX_STEPS 4096
 
 enum node_kind { NODE_LAUNCH, NODE_DEAD, NODE_KERNEL, NODE_CALL, NODE_MESSAGE };
@@ -61,7 +61,7 @@ struct rank_work {
 	int64_t from_ns, to_ns; /* its own step, by its host thread; FACT_NONE */
 	int64_t device_ns;	/* the last end on its device; INT64_MIN */
 	struct node *nodes;
-	uint32_t *slots; /* open addressing: index + 1 of the node with that group and number */
+	uint16_t *slots; /* open addressing: index + 1 of the node with that group and number */
 	struct item *items;
 	struct stream_wait *waits;
 	uint32_t n_nodes, n_nodes_alloc, n_slots, n_items, n_items_alloc, n_waits, n_waits_alloc;

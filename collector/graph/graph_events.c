@@ -36,7 +36,7 @@ static void put_slot(struct rank_work *w, uint32_t index)
 
 	while (w->slots[i & (w->n_slots - 1)])
 		i++;
-	w->slots[i & (w->n_slots - 1)] = index + 1;
+	w->slots[i & (w->n_slots - 1)] = (uint16_t)(index + 1);
 }
 
 /* A launch that proves to be a call is put twice, so slots are a third full at most. */
@@ -44,7 +44,7 @@ static bool reach_node(struct rank_work *w)
 {
 	uint32_t want = w->n_nodes_alloc ? 2 * w->n_nodes_alloc : 16;
 	struct node *grown;
-	uint32_t *slots;
+	uint16_t *slots;
 
 	if (w->n_nodes < w->n_nodes_alloc)
 		return true;
@@ -68,7 +68,7 @@ static int add_node(struct graph *g, struct rank_work *w, uint32_t group, uint32
 		    struct node **ret)
 {
 	*ret = NULL;
-	if (w->n_nodes == GRAPH_MAX_RANK_NODES || g->n_nodes >= GRAPH_MAX_NODES) {
+	if (w->n_nodes == GRAPH_MAX_RANK_NODES - 1 || g->n_nodes >= GRAPH_MAX_NODES) {
 		w->cut = true;
 		return 0;
 	}

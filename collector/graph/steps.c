@@ -199,16 +199,6 @@ int steps_world(struct steps *s, uint32_t world_size)
 	return s->v ? 0 : -ENOMEM;
 }
 
-struct step *steps_at(const struct steps *s, uint32_t step)
-{
-	struct step *st;
-
-	if (!s->v)
-		return NULL;
-	st = &s->v[step & (s->n_slots - 1)];
-	return st->used && st->step == step ? st : NULL;
-}
-
 /* ---- when is a step told ---- */
 
 static int forget(struct steps *s, struct step *st)

@@ -22,7 +22,12 @@ struct self_of_rank {
 };
 
 /* steps.c */
-struct step *steps_at(const struct steps *s, uint32_t step);
+static inline struct step *steps_at(const struct steps *s, uint32_t step)
+{
+	struct step *st = s->v ? &s->v[step & (s->n_slots - 1)] : NULL;
+
+	return st && st->used && st->step == step ? st : NULL;
+}
 struct number {
 	uint32_t step, end;  /* end: behind the last number of this span */
 	uint64_t next_chunk; /* the next span begins behind it */

@@ -206,21 +206,6 @@ int match_make_room(struct match *m, uint32_t group, uint64_t seq)
 	return 0;
 }
 
-/* The number nearest to what the group has reached. */
-uint64_t match_seq(const struct match *m, uint32_t group, uint32_t seq_low)
-{
-	const struct group *g = &m->groups[group];
-	uint64_t seq = (g->next_seq & ~(uint64_t)UINT32_MAX) | seq_low;
-
-	if (!g->started)
-		return seq_low;
-	if (seq > g->next_seq && seq - g->next_seq > UINT32_MAX / 2 && seq > UINT32_MAX)
-		return seq - (UINT64_C(1) << 32);
-	if (seq < g->next_seq && g->next_seq - seq > UINT32_MAX / 2)
-		return seq + (UINT64_C(1) << 32);
-	return seq;
-}
-
 /* The slot of this call, made if it is new. 0, 1 too old, negative errno. */
 static int find(struct match *m, const struct match_call *call, struct coll **ret)
 {

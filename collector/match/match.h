@@ -122,7 +122,20 @@ struct match_call {
  * or negative errno. */
 int match_begin(struct match *m, const struct match_call *c, uint64_t *ret_seq);
 int match_end(struct match *m, const struct match_call *c);
-uint64_t match_seq(const struct match *m, uint32_t group, uint32_t seq_low);
+/* The number nearest to what the group has reached. */
+static inline uint64_t match_seq(const struct match *m, uint32_t group, uint32_t seq_low)
+{
+	const struct group *g = &m->groups[group];
+	uint64_t seq = (g->next_seq & ~(uint64_t)UINT32_MAX) | seq_low;
+
+	if (!g->started)
+		return seq_low;
+	if (seq > g->next_seq && seq - g->next_seq > UINT32_MAX / 2 && seq > UINT32_MAX)
+		return seq - (UINT64_C(1) << 32);
+	if (seq < g->next_seq && g->next_seq - seq > UINT32_MAX / 2)
+		return seq + (UINT64_C(1) << 32);
+	return seq;
+}
 
 /* Who was last in it, or NULL when nothing is known (any more). */
 const struct coll_last *match_last(struct match *m, uint32_t group, uint64_t seq);

@@ -8,6 +8,16 @@ struct match_point {
 	uint32_t member, host;
 };
 
+/* That of a member who entered; points are in the order of members. */
+static inline const struct match_point *match_point_of(const struct match *m, size_t n_points, uint32_t member)
+{
+	size_t i = member < n_points ? member : n_points - 1;
+
+	while (m->points[i].member > member)
+		i--;
+	return &m->points[i];
+}
+
 /* groups.c */
 void match_sort_members(struct group *g);
 /* To the facts, when it changed since. */

@@ -95,7 +95,7 @@ static bool last_ready(const struct match *m, const struct coll *c, size_t n, st
 /* How far apart each is from the last, in the order of the arrivals. by_ready: of being
  * ready, not of entering. ret_beyond_ns: by so much someone else may in truth be later. */
 static int measure(struct match *m, const struct group *g, const struct coll *c, const struct match_point *last,
-		   bool by_ready, struct fact_arrival *fa, int64_t *ret_beyond_ns)
+		   size_t n_points, bool by_ready, struct fact_arrival *fa, int64_t *ret_beyond_ns)
 {
 	*ret_beyond_ns = 0;
 	for (uint32_t i = 0; i < g->n_members; i++) {
@@ -106,7 +106,7 @@ static int measure(struct match *m, const struct group *g, const struct coll *c,
 
 		if (g->order[i] >= c->n_alloc || a->enter_ns == FACT_NONE)
 			continue;
-		is = instant_of(m, a, by_ready ? a->ready_ns : a->enter_ns);
+		is = by_ready ? instant_of(m, a, a->ready_ns) : match_point_of(m, n_points, g->order[i])->is;
 		r = until(m, &last->is, &is, &gap);
 		if (r < 0)
 			return r;
@@ -166,7 +166,7 @@ int split_call(struct match *m, struct group *g, const struct coll *c, const str
 		g->common_seq = c->seq;
 		f->gap = g->n_common == MATCH_COMMON_CALLS && last_ready(m, c, n_points, &late, &skew);
 	}
-	r = measure(m, g, c, f->gap ? &late : last, f->gap, arrivals, &beyond_ns);
+	r = measure(m, g, c, f->gap ? &late : last, n_points, f->gap, arrivals, &beyond_ns);
 	if (r < 0)
 		return r;
 	put_waits(g, c, f->gap, beyond_ns, arrivals);

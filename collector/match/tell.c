@@ -114,7 +114,7 @@ int match_tell(struct match *m, uint32_t group, struct coll *c)
 		if (member >= c->n_alloc || c->arrivals[member].enter_ns == FACT_NONE)
 			continue;
 		a = &c->arrivals[member];
-		at = roster_place(m->roster, &m->roster->procs[a->proc], a->enter_ns);
+		at = match_point_of(m, n_points, member)->is.at;
 		fa = FACTS_PUSH(m->facts, arrivals);
 		if (!fa)
 			return -ENOMEM;

@@ -346,7 +346,7 @@ static void note_longest(struct lanes *l, const struct lane_wait *w, uint32_t li
 }
 
 void lanes_call(struct lanes *l, const struct match *m, uint32_t group, const struct coll *c,
-		const struct lateness *late)
+		const struct lateness *late, const struct lateness_places *places)
 {
 	const struct group *g = &m->groups[group];
 
@@ -354,7 +354,7 @@ void lanes_call(struct lanes *l, const struct match *m, uint32_t group, const st
 		return;
 	for (uint32_t i = 0; i < c->n_alloc && i < g->n_members; i++) {
 		const struct arrival *a = &c->arrivals[i];
-		int64_t wait_ns = lateness_wait_ns(m, late, a);
+		int64_t wait_ns = lateness_wait_ns(late, places, i, a);
 
 		if (wait_ns <= 0 || a->proc >= l->n)
 			continue;

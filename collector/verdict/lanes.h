@@ -94,6 +94,6 @@ void lanes_fini(struct lanes *l);
 int lanes_event(struct lanes *l, const struct proc *p, const struct event *ev);
 /* A collective is final, and late was its last member. */
 void lanes_call(struct lanes *l, const struct match *m, uint32_t group, const struct coll *c,
-		const struct lateness *late);
+		const struct lateness *late, const struct lateness_places *places);
 /* Its lap of that step; now as well once it is closed or nothing more comes. NULL. */
 const struct lap *lanes_lap(const struct lane *v, uint32_t step, bool finishing);

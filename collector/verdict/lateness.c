@@ -1,5 +1,8 @@
 #include "lateness.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 /* A member, and where it stands: later is larger. */
 struct standing {
 	struct instant at;
@@ -22,25 +25,35 @@ static bool is_joint(uint8_t op)
 	       op == OP_ALL_TO_ALL || op == OP_BARRIER;
 }
 
-/* Several hosts, and one of them has no clock that can be compared. */
-static bool without_clocks(const struct match *m, const struct coll *c, uint32_t n_members)
+/* ret_without_clocks: several hosts, and one of them has none that can be compared. */
+static int place_all(const struct match *m, const struct coll *c, uint32_t n_members,
+		     struct lateness_places *places, bool *ret_without_clocks)
 {
 	uint32_t host = UINT32_MAX;
 	bool several = false, unbounded = false;
 
+	if (n_members > places->n_alloc) {
+		uint32_t want = n_members > 2 * places->n_alloc ? n_members : 2 * places->n_alloc;
+		struct fleet_point *grown = realloc(places->v, want * sizeof *grown);
+
+		if (!grown)
+			return -ENOMEM;
+		places->v = grown;
+		places->n_alloc = want;
+	}
 	for (uint32_t i = 0; i < c->n_alloc && i < n_members; i++) {
 		const struct proc *p;
 
 		if (c->arrivals[i].enter_ns == FACT_NONE)
 			continue;
 		p = &m->roster->procs[c->arrivals[i].proc];
+		places->v[i] = roster_place(m->roster, p, c->arrivals[i].enter_ns);
 		several |= host != UINT32_MAX && p->host != host;
-		if (p->host != host)
-			unbounded |= roster_place(m->roster, p, c->arrivals[i].enter_ns).err_ns ==
-				     CLOCK_UNBOUNDED;
+		unbounded |= p->host != host && places->v[i].err_ns == CLOCK_UNBOUNDED;
 		host = p->host;
 	}
-	return several && unbounded;
+	*ret_without_clocks = several && unbounded;
+	return 0;
 }
 
 static struct gap behind(const struct match *m, const struct standing *last, const struct standing *v,
@@ -52,17 +65,28 @@ static struct gap behind(const struct match *m, const struct standing *last, con
 	return (struct gap){ last->order_ns - v->order_ns, -last->order_ns };
 }
 
-void lateness_of(const struct match *m, uint32_t group, const struct coll *c, struct lateness *ret)
+/* Whatever else is known, they lie no further apart than their bounds allow. */
+static bool is_near(const struct standing *last, const struct standing *v)
+{
+	const struct fleet_point *a = &last->at.at, *b = &v->at.at;
+
+	return a->err_ns != CLOCK_UNBOUNDED && b->err_ns != CLOCK_UNBOUNDED &&
+	       a->at.ns + a->err_ns - (b->at.ns - b->err_ns) < LATENESS_LEAST_NS;
+}
+
+int lateness_of(const struct match *m, uint32_t group, const struct coll *c,
+		struct lateness_places *places, bool gaps, struct lateness *ret)
 {
 	const struct group *g = &m->groups[group];
 	struct standing v[LATENESS_MEMBERS];
 	uint32_t n = 0, n_all = 0, n_members = g->n_members;
+	int r;
 
 	*ret = (struct lateness){ 0 };
 	roster_compare(m->roster);
-	ret->by_duration = without_clocks(m, c, n_members);
-	if (ret->by_duration && !is_joint(c->op))
-		return;
+	r = place_all(m, c, n_members, places, &ret->by_duration);
+	if (r < 0 || (ret->by_duration && !is_joint(c->op)))
+		return r;
 	for (uint32_t i = 0; i < c->n_alloc && i < n_members; i++) {
 		const struct arrival *a = &c->arrivals[i];
 		struct standing at;
@@ -71,9 +95,7 @@ void lateness_of(const struct match *m, uint32_t group, const struct coll *c, st
 		if (a->enter_ns == FACT_NONE || (ret->by_duration && a->exit_ns == FACT_NONE))
 			continue;
 		n_all++;
-		at.at = (struct instant){ a->proc, a->enter_ns,
-					  roster_place(m->roster, &m->roster->procs[a->proc],
-						       a->enter_ns) };
+		at.at = (struct instant){ a->proc, a->enter_ns, places->v[i] };
 		at.order_ns = ret->by_duration ? a->enter_ns - a->exit_ns : at.at.at.at.ns;
 		for (k = n; k > 0 && is_later(m, &at, &v[k - 1], ret->by_duration); k--)
 			if (k < LATENESS_MEMBERS)
@@ -84,26 +106,28 @@ void lateness_of(const struct match *m, uint32_t group, const struct coll *c, st
 	}
 	ret->all_here = n_all > 1 && c->n_entered >= g->n_expected && n_all >= g->n_expected;
 	ret->n = ret->all_here ? n : 0;
+	gaps = gaps && (ret->by_duration || ret->n == 0 || !is_near(&v[0], &v[ret->n - 1]));
 	for (uint32_t i = 0; i < ret->n; i++)
 		ret->v[i] = (struct late_member){
 			.proc = v[i].at.proc, .rank = m->roster->procs[v[i].at.proc].rank,
 			.enter_ns = v[i].at.host_ns, .at_ns = v[i].at.at.at.ns,
-			.behind = i > 0 ? behind(m, &v[0], &v[i], ret->by_duration) :
-					  (struct gap){ 0 },
+			.behind = i == 0 ? (struct gap){ 0 } :
+				  gaps ? behind(m, &v[0], &v[i], ret->by_duration) :
+					 (struct gap){ v[0].order_ns - v[i].order_ns, CLOCK_UNBOUNDED },
 		};
 	ret->shortest_ns = ret->by_duration && n > 0 ? -v[0].order_ns : 0;
+	return 0;
 }
 
-int64_t lateness_wait_ns(const struct match *m, const struct lateness *late, const struct arrival *a)
+int64_t lateness_wait_ns(const struct lateness *late, const struct lateness_places *places,
+			 uint32_t member, const struct arrival *a)
 {
 	int64_t ns;
 
 	if (a->enter_ns == FACT_NONE || a->exit_ns == FACT_NONE)
 		return 0;
-	ns = late->by_duration ?
-		     a->exit_ns - a->enter_ns - late->shortest_ns :
-		     late->v[0].at_ns - roster_place(m->roster, &m->roster->procs[a->proc],
-						     a->enter_ns).at.ns;
+	ns = late->by_duration ? a->exit_ns - a->enter_ns - late->shortest_ns :
+				 late->v[0].at_ns - places->v[member].at.ns;
 	if (ns > a->exit_ns - a->enter_ns)
 		ns = a->exit_ns - a->enter_ns;
 	return ns > 0 ? ns : 0;

@@ -12,6 +12,7 @@
 #include "../match/between.h"
 
 #define LATENESS_MEMBERS 8
+#define LATENESS_LEAST_NS INT64_C(200000) /* what is less costs nobody anything */
 
 struct late_member {
 	uint32_t proc;
@@ -29,7 +30,16 @@ struct lateness {
 	struct late_member v[LATENESS_MEMBERS]; /* the last one first */
 };
 
-/* Of a collective that is final, with its arrivals. */
-void lateness_of(const struct match *m, uint32_t group, const struct coll *c, struct lateness *ret);
-/* How long it waited inside for the last one. */
-int64_t lateness_wait_ns(const struct match *m, const struct lateness *late, const struct arrival *a);
+/* Where each member's entry lies: to place an instant costs more than all the rest. */
+struct lateness_places {
+	struct fleet_point *v; /* by member */
+	uint32_t n_alloc;
+};
+
+/* Of a collective that is final, with its arrivals. gaps: behind is asked for, with its
+ * error, where the earliest kept may be LATENESS_LEAST_NS behind or more. 0 or -ENOMEM. */
+int lateness_of(const struct match *m, uint32_t group, const struct coll *c,
+		struct lateness_places *places, bool gaps, struct lateness *ret);
+/* How long that member waited inside for the last one. */
+int64_t lateness_wait_ns(const struct lateness *late, const struct lateness_places *places,
+			 uint32_t member, const struct arrival *a);

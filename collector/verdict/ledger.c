@@ -342,7 +342,7 @@ int ledger_event(struct ledger *l, struct proc *p, const struct event *ev, uint3
 	struct ledger_proc *q;
 	unsigned op = ev->flags >> 8;
 
-	if (!reach(&l->procs, &l->n_procs, index, sizeof *l->procs))
+	if (index >= l->n_procs && !reach(&l->procs, &l->n_procs, index, sizeof *l->procs))
 		return -ENOMEM;
 	q = &l->procs[index];
 	q->news_now_ns = l->now_ns;

@@ -311,8 +311,10 @@ static bool lasts(const struct rules *r, const struct pace_change *c)
 		return false;
 	if (c->kind == PACE_ALWAYS)
 		return c->n >= N_ALWAYS_LIVE;
-	return c->n >= N_LONG_LIVE || (c->onset - pace_first(p) >= N_LIVE && p->n_ranks >= 4 &&
-				       c->kind != PACE_ALL);
+	if (c->kind != PACE_ALL && p->n_ranks >= 4 && c->onset - pace_first(p) >= N_LIVE)
+		return true;
+	/* A large job is remembered for fewer steps, but there are many others. */
+	return c->n >= N_LONG_LIVE || (c->kind != PACE_ALL && 2 * c->n >= p->n_window);
 }
 
 /* Nobody changed: unequal work or late input all along. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define MAX_PROCS (1u << 17)
-#define LEAST_NS INT64_C(200000) /* of a pause and of what it costs */
+#define LEAST_NS LATENESS_LEAST_NS /* of a pause and of what it costs */
 #define EXPLAINS 0.5 /* of the lateness */
 #define SHOWS 0.2 /* of the pause, in the lateness: the rest was hidden by work given before */
 #define ALIKE 0.25 /* of the last one's pause: shorter ones hold nobody up beside it */

@@ -6,7 +6,7 @@
 
 #define MAX_PROCS (1u << 17)
 #define MAX_COMPARED 64 /* processes, to find who shares a cpu */
-#define LEAST_NS INT64_C(200000)
+#define LEAST_NS LATENESS_LEAST_NS
 
 void placement_fini(struct placement *s)
 {

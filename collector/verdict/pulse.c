@@ -97,15 +97,35 @@ uint32_t pulse_step(const struct pulse *p, uint32_t proc, int64_t at_ns)
 
 /* ---- calls ---- */
 
-static struct pulse_call *call_of(const struct pulse_proc *p, uint32_t group, uint64_t seq, uint64_t far)
+static unsigned bucket_of(uint32_t group, uint64_t seq)
 {
-	for (uint64_t i = p->n_calls; i-- > 0 && p->n_calls - i <= far;) {
-		struct pulse_call *c = &p->calls[i % PULSE_CALLS];
+	return (unsigned)((group * UINT64_C(0x9e3779b1) + seq) % PULSE_BUCKETS);
+}
+
+struct pulse_call *pulse_call_of(const struct pulse_proc *p, uint32_t group, uint64_t seq)
+{
+	uint64_t i = p->newest_of[bucket_of(group, seq)];
+
+	while (i > 0 && p->n_calls - i < PULSE_CALLS) {
+		struct pulse_call *c = &p->calls[(i - 1) % PULSE_CALLS];
 
 		if (c->group == group && c->seq == seq)
 			return c;
+		i -= c->older ? c->older : i;
 	}
 	return NULL;
+}
+
+static struct pulse_call *add_call(struct pulse_proc *p, const struct pulse_call *call)
+{
+	uint64_t *newest = &p->newest_of[bucket_of(call->group, call->seq)], n = p->n_calls + 1;
+	struct pulse_call *c = &p->calls[p->n_calls++ % PULSE_CALLS];
+
+	*c = *call;
+	if (*newest > 0 && n - *newest < PULSE_CALLS)
+		c->older = (uint8_t)(n - *newest);
+	*newest = n;
+	return c;
 }
 
 static int make_room(struct pulse_proc *p)
@@ -127,17 +147,17 @@ static int on_call(struct pulse_proc *p, const struct event *ev, uint32_t group,
 {
 	/* One that was not submitted is new when it begins. */
 	bool known = ev->kind == EVENT_COLL_END || (ev->kind == EVENT_COLL_BEGIN && p->newest > 0);
-	struct pulse_call *c = known ? call_of(p, group, seq, PULSE_CALLS) : NULL;
+	struct pulse_call *c = known ? pulse_call_of(p, group, seq) : NULL;
 
 	if (!c) {
 		if (ev->kind == EVENT_COLL_END)
 			return 0;
 		if (make_room(p) < 0)
 			return -ENOMEM;
-		c = &p->calls[p->n_calls++ % PULSE_CALLS];
-		*c = (struct pulse_call){ .group = group, .op = (uint8_t)(ev->flags >> 8), .seq = seq,
-					  .bytes = UINT64_MAX, .asked_ns = (int64_t)ev->tick,
-					  .left_ns = FACT_NONE };
+		c = add_call(p, &(struct pulse_call){
+				.group = group, .op = (uint8_t)(ev->flags >> 8), .seq = seq,
+				.bytes = UINT64_MAX, .asked_ns = (int64_t)ev->tick,
+				.left_ns = FACT_NONE });
 	}
 	if (ev->kind == EVENT_COLL_BEGIN)
 		c->bytes = ev->b & ~EVENT_COLL_SYNC_BIT;
@@ -150,7 +170,7 @@ const struct pulse_call *pulse_call(const struct pulse *p, uint32_t proc, uint32
 {
 	const struct pulse_proc *v = pulse_proc(p, proc);
 
-	return v ? call_of(v, group, seq, PULSE_CALLS) : NULL;
+	return v ? pulse_call_of(v, group, seq) : NULL;
 }
 
 const struct pulse_call *pulse_small_call(const struct pulse *p, uint32_t proc, int64_t at_ns)
@@ -286,6 +306,8 @@ int pulse_event(struct pulse *p, uint32_t proc, uint32_t step, const struct even
 	case EVENT_STEP_END:
 		return on_step(v, ev, step);
 	case EVENT_LAUNCH:
+		if (v->log == LOG_UNDECIDED)
+			v->log = proc % (p->n_procs / PULSE_LOGS + 1) == 0 ? LOG_KEPT : LOG_NONE;
 		return pulse_launch(v, ev);
 	case EVENT_STREAM_WAIT:
 		pulse_wait(v, ev);

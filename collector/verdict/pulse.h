@@ -6,7 +6,9 @@
  * kernels, pass after pass, then one piece of work that waits for the reduction.
  * A reduction with whole passes between it and what waits for it has left these
  * passes out. A launch log of each process is kept as far back as its oldest call
- * that nobody has waited for yet, and judged when the waiting kernel ends.
+ * that nobody has waited for yet, and judged when the waiting kernel ends. In a large
+ * job only of every second, third ... process: all run the same program, and such a
+ * fault is everybody's.
  *
  * The same from the loop's own words, where launches are not seen: passes backward
  * that begin behind the step's last reduction and before its optimizer.
@@ -18,6 +20,8 @@
 
 #define PULSE_SMALL_BYTES 64 /* a call of so little is a flag, a loss or a count */
 #define PULSE_CALLS 128 /* a process's newest */
+#define PULSE_BUCKETS 64
+#define PULSE_LOGS 512 /* processes with a launch log, at most about so many */
 #define PULSE_NO_STEP EVENT_STEP_UNKNOWN
 
 struct pulse_sync { /* of one process and group */
@@ -34,7 +38,7 @@ struct pulse_sync { /* of one process and group */
 
 struct pulse_call {
 	uint32_t group;
-	uint8_t op;
+	uint8_t op, older; /* older: so many calls before lies one of the same bucket; 0 = none */
 	uint64_t seq, bytes;
 	int64_t asked_ns, left_ns; /* host; left FACT_NONE: inside */
 };
@@ -45,7 +49,9 @@ struct pulse_proc {
 	uint32_t before; /* steps of earlier starts of the job */
 	struct pulse_call *calls; /* ring */
 	uint64_t n_calls;
+	uint64_t newest_of[PULSE_BUCKETS]; /* of calls, by hash: behind the newest; 0 = none */
 	struct pulse_work *works; /* ring by launch */
+	enum { LOG_UNDECIDED, LOG_KEPT, LOG_NONE } log;
 	uint32_t n_slots, newest; /* newest: launch; 0 = none */
 	uint32_t synced, blocked_on; /* the host has waited for all launches up to here, for that one */
 	uint32_t step_from;	  /* first launch of this step */
@@ -62,6 +68,7 @@ struct pulse_proc {
 struct pulse {
 	struct pulse_proc *v;
 	uint32_t n;
+	uint32_t n_procs; /* there are, when the event comes */
 };
 
 void pulse_fini(struct pulse *p);

@@ -17,6 +17,7 @@ struct pulse_work { /* a launch */
 	bool call;	/* or a message: no kernel */
 	bool met;
 	uint16_t stream, n_waits;
+	uint32_t step_first; /* the launches from here on are of the same step, without a gap */
 	uint32_t waits[4];
 	uint64_t seq;
 	int64_t begin_ns, dur_ns; /* kernel: FACT_NONE until it has ended */
@@ -33,6 +34,7 @@ struct pulse_pass {
 	int64_t reduced_ns; /* the last; FACT_NONE */
 };
 
+struct pulse_call *pulse_call_of(const struct pulse_proc *p, uint32_t group, uint64_t seq); /* NULL */
 /* The number of the step that the event is of, as the run counts them. */
 uint32_t pulse_number(const struct pulse_proc *p, const struct event *ev);
 int pulse_launch(struct pulse_proc *p, const struct event *ev);

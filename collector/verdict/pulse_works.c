@@ -89,10 +89,15 @@ static void meet(struct pulse_proc *p, struct pulse_work *w)
 
 int pulse_launch(struct pulse_proc *p, const struct event *ev)
 {
-	uint32_t launch = event_low(ev->a);
+	uint32_t launch = event_low(ev->a), step = pulse_number(p, ev), first;
+	const struct pulse_work *before;
 
 	if (launch == 0)
 		return 0;
+	if (p->log == LOG_NONE) {
+		p->newest = launch;
+		return 0;
+	}
 	meet(p, work_at(p, p->newest));
 	while (p->n_slots == 0 || (p->n_slots < MAX_SLOTS && launch >= p->n_slots &&
 				   oldest_wanted(p) <= launch - p->n_slots && p->newest))
@@ -100,8 +105,10 @@ int pulse_launch(struct pulse_proc *p, const struct event *ev)
 			return -ENOMEM;
 	if (p->step_from == 0)
 		p->step_from = launch;
+	before = work_at(p, launch - 1);
+	first = before && before->step == step ? before->step_first : launch;
 	p->works[launch & (p->n_slots - 1)] = (struct pulse_work){
-		.launch = launch, .step = pulse_number(p, ev), .stream = ev->flags,
+		.launch = launch, .step = step, .step_first = first, .stream = ev->flags,
 		.begin_ns = FACT_NONE, .dur_ns = FACT_NONE, .synced = p->synced,
 		.blocked_on = p->blocked_on,
 	};
@@ -234,13 +241,9 @@ static uint32_t passes_after(const struct span *before, const struct span *after
 
 static uint64_t bytes_of(const struct pulse_proc *p, const struct pulse_work *w)
 {
-	for (uint64_t i = p->n_calls; i-- > 0 && p->n_calls - i <= PULSE_CALLS;) {
-		const struct pulse_call *c = &p->calls[i % PULSE_CALLS];
+	const struct pulse_call *c = pulse_call_of(p, w->group - 1, w->seq);
 
-		if (c->group == w->group - 1 && c->seq == w->seq)
-			return c->bytes;
-	}
-	return UINT64_MAX;
+	return c ? c->bytes : UINT64_MAX;
 }
 
 static bool is_large(const struct pulse_proc *p, const struct pulse_work *w)
@@ -296,12 +299,19 @@ static void note_left_out(struct pulse_sync *s, const struct pulse_work *call, u
 /* The first launch of its step, from `from` on; without steps that one. */
 static uint32_t step_begin(const struct pulse_proc *p, const struct pulse_work *w, uint32_t from)
 {
-	uint32_t i = w->launch;
+	uint32_t i = w->launch, oldest = p->newest < p->n_slots ? 1 : p->newest - p->n_slots + 1;
 
-	while (w->step != PULSE_NO_STEP && i > from && work_at(p, i - 1) &&
-	       work_at(p, i - 1)->step == w->step)
-		i--;
-	return w->step == PULSE_NO_STEP ? from : i;
+	if (w->step == PULSE_NO_STEP)
+		return from;
+	if (oldest < from)
+		oldest = from;
+	for (const struct pulse_work *v = w; v && v->step == w->step && i > from; v = work_at(p, i - 1)) {
+		/* All from step_first on are of the step, as far as they are remembered. */
+		i = v->step_first > oldest ? v->step_first : oldest;
+		if (i > v->launch || !work_at(p, i))
+			i = v->launch;
+	}
+	return i;
 }
 
 static void judge(struct pulse_proc *p, struct pulse_work *waiter)

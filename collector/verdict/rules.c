@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LOOK_NS INT64_C(1000000000)
@@ -42,25 +43,31 @@ void rules_fini(struct rules *r)
 	pauses_fini(&r->pauses);
 	placement_fini(&r->placement);
 	clock_stamps_fini(&r->stamps);
+	free(r->places.v);
 }
 
 int rules_event(struct rules *r, struct proc *p, const struct event *ev, uint32_t restart_count)
 {
 	uint32_t proc = (uint32_t)(p - r->ledger.roster->procs);
 	int e = ledger_event(&r->ledger, p, ev, restart_count);
+	bool call = ev->kind == EVENT_COLL_BEGIN || ev->kind == EVENT_COLL_END ||
+		    ev->kind == EVENT_COLL_SUBMIT;
 
-	peer_busy_event(r);
-	if (e == 0)
+	/* Millions a second: who has no use for a kind is not asked. */
+	if (call && r->waits)
+		peer_busy_event(r);
+	if (e == 0 && ev->kind >= EVENT_LAUNCH)
 		e = gathers_event(&r->gathers, proc, ev);
-	if (e == 0)
+	if (e == 0 && ev->kind == EVENT_STEP_BEGIN)
 		e = step_times_event(&r->step_times, proc, ev);
-	if (e == 0)
+	if (e == 0 && call)
 		e = rates_event(&r->rates, r->ledger.roster, &r->ledger.messages, p, ev);
 	if (e == 0)
 		e = silent_event(r, p, ev);
-	if (e == 0)
+	if (e == 0 && ev->kind != EVENT_STREAM_WAIT)
 		e = lanes_event(&r->lanes, p, ev);
-	if (e == 0)
+	if (e == 0 && (ev->kind == EVENT_COLL_BEGIN || ev->kind == EVENT_WORK_BEGIN ||
+		       ev->kind == EVENT_WORK_END))
 		e = pauses_event(&r->pauses, p, ev);
 	return e;
 }
@@ -106,8 +113,10 @@ int rules_call(struct rules *r, const struct match *m, uint32_t group, const str
 		e = clock_stamps_call(&r->stamps, m, group, c);
 	if (e < 0 || (!r->lanes.any && !r->pauses.any && !r->placement.any))
 		return e;
-	lateness_of(m, group, c, &late);
-	lanes_call(&r->lanes, m, group, c, &late);
+	e = lateness_of(m, group, c, &r->places, r->pauses.any || r->placement.any, &late);
+	if (e < 0)
+		return e;
+	lanes_call(&r->lanes, m, group, c, &late, &r->places);
 	pauses_call(&r->pauses, m, c, &late);
 	placement_call(&r->placement, m, c, &late);
 	return 0;

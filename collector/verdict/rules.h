@@ -89,6 +89,7 @@ struct rules {
 	struct lanes lanes;
 	struct pauses pauses;
 	struct placement placement;
+	struct lateness_places places; /* scratch of the newest call */
 	struct clock_stamps stamps;
 	struct facts *facts; /* of this look */
 	int64_t fleet_ns, looked_ns;

@@ -41,6 +41,7 @@ int silent_event(struct rules *r, const struct proc *p, const struct event *ev)
 			seq = match_seq(r->ledger.match, group, event_low(ev->a));
 		}
 	}
+	r->pulse.n_procs = r->ledger.roster->n_procs;
 	return pulse_event(&r->pulse, (uint32_t)(p - r->ledger.roster->procs), p->cur_step, ev, group, seq);
 }
 

@@ -24,6 +24,7 @@ struct silent_group { /* numbered as in match */
 struct silent {
 	struct silent_group *groups;
 	uint32_t n_groups;
+	uint32_t *proc_of, n_ranks; /* while siblings are compared: by rank */
 	uint32_t life;		/* what follows is of this one */
 	uint32_t told_group;	/* of the rule that told: index + 1 */
 	uint8_t no_sync, without_sync; /* 1 + how sure: told */

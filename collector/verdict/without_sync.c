@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MIN_STEPS 2 /* in which a sibling reduced and this one did not; one, where numbers differ */
 #define MAX_WORK_RATIO 2.0
@@ -81,13 +82,16 @@ static bool progress(const struct rules *r, const struct group *g, int64_t *ret_
 	*ret_done = INT64_MAX;
 	*ret_busy_ns = 0;
 	*ret_backward = 0;
-	for (uint32_t i = 0; i < roster->n_procs; i++) {
-		const struct proc *p = &roster->procs[i];
+	for (uint32_t k = 0; k < g->n_members; k++) {
+		uint32_t rank = (uint32_t)g->ranks[k];
+		uint32_t i = rank < r->silent.n_ranks ? r->silent.proc_of[rank] : UINT32_MAX;
 		const struct pulse_proc *v = pulse_proc(&r->pulse, i);
+		const struct proc *p;
 		int64_t done;
 
-		if (p->life != r->life || idmap_get(&g->member_of, (uint32_t)p->rank) == IDMAP_NONE)
+		if (i == UINT32_MAX)
 			continue;
+		p = &roster->procs[i];
 		done = p->cur_step == EVENT_STEP_UNKNOWN ? -1 : (int64_t)p->cur_step - 1;
 		*ret_done = done < *ret_done ? done : *ret_done;
 		*ret_busy_ns += v ? (double)v->busy_ns : 0;
@@ -200,7 +204,8 @@ static int look_at(struct rules *r, uint32_t group)
 		int64_t done;
 
 		if (i == group || theirs.n == 0 || theirs.n_steps < mine.n_steps || !is_sibling(g, &m->groups[i]) ||
-		    (n_tried++, !works_alike(r, g, &m->groups[i], &done)))
+		    (n_tried++, missed(r, &mine, &theirs, INT64_MAX) == 0) ||
+		    !works_alike(r, g, &m->groups[i], &done))
 			continue;
 		n_missed = missed(r, &mine, &theirs, done);
 		if (n_missed == 0 || covered(r, group, &theirs))
@@ -216,10 +221,58 @@ static int look_at(struct rules *r, uint32_t group)
 	return 0;
 }
 
+static bool is_of_life(const struct rules *r, uint32_t proc)
+{
+	const struct proc *p = &r->ledger.roster->procs[proc];
+
+	return p->life == r->life && p->rank >= 0;
+}
+
+/* The processes of this life, by rank. 0 or -ENOMEM. */
+static int list_ranks(struct rules *r)
+{
+	const struct roster *roster = r->ledger.roster;
+	struct silent *s = &r->silent;
+
+	s->n_ranks = 0;
+	for (uint32_t i = 0; i < roster->n_procs; i++)
+		if (is_of_life(r, i) && (uint32_t)roster->procs[i].rank >= s->n_ranks)
+			s->n_ranks = (uint32_t)roster->procs[i].rank + 1;
+	s->proc_of = malloc((s->n_ranks + 1) * sizeof *s->proc_of);
+	if (!s->proc_of)
+		return -ENOMEM;
+	memset(s->proc_of, 0xff, s->n_ranks * sizeof *s->proc_of);
+	for (uint32_t i = 0; i < roster->n_procs; i++)
+		if (is_of_life(r, i))
+			s->proc_of[roster->procs[i].rank] = i;
+	return 0;
+}
+
+static int look_at_all(struct rules *r)
+{
+	const struct match *m = r->ledger.match;
+	uint32_t restart_count = silent_restart_count(r);
+
+	for (uint32_t i = 0; i < m->n_groups; i++) {
+		const struct group *g = &m->groups[i];
+		int e;
+
+		if (!g->known || g->n_members < 2 || g->life != restart_count)
+			continue;
+		if (r->silent.without_sync && r->silent.told_group != i + 1)
+			continue;
+		e = look_at(r, i);
+		if (e < 0 || (e == 0 && r->silent.without_sync == 2))
+			return e;
+	}
+	return 0;
+}
+
 int without_sync_look(struct rules *r)
 {
 	const struct match *m = r->ledger.match;
 	uint32_t n_known = 0;
+	int e;
 	bool any = false;
 
 	if ((!r->finishing && r->now_ns - r->silent.siblings_ns < LOOK_NS) || r->held ||
@@ -232,17 +285,10 @@ int without_sync_look(struct rules *r)
 	if (!any || n_known < 2)
 		return 0;
 	r->silent.siblings_ns = r->now_ns;
-	for (uint32_t i = 0; i < m->n_groups; i++) {
-		const struct group *g = &m->groups[i];
-		int e;
-
-		if (!g->known || g->n_members < 2 || g->life != silent_restart_count(r))
-			continue;
-		if (r->silent.without_sync && r->silent.told_group != i + 1)
-			continue;
-		e = look_at(r, i);
-		if (e < 0 || (e == 0 && r->silent.without_sync == 2))
-			return e;
-	}
-	return 0;
+	e = list_ranks(r);
+	if (e == 0)
+		e = look_at_all(r);
+	free(r->silent.proc_of);
+	r->silent.proc_of = NULL;
+	return e;
 }

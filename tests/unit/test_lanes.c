@@ -199,7 +199,7 @@ static void call(struct fixture *f, struct lateness *late, uint64_t seq, const i
 		say(f, i, enter_ms[i], EVENT_COLL_BEGIN, event_coll_flags(OP_ALL_REDUCE, DTYPE_F32), 0, 0);
 	}
 	c.arrivals = v;
-	lateness_of(&f->match, 0, &c, late);
+	assert_int_equal(lateness_of(&f->match, 0, &c, &f->rules.places, true, late), 0);
 	pauses_call(&f->rules.pauses, &f->match, &c, late);
 	pauses_settle(&f->rules.pauses, true);
 }
