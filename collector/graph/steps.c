@@ -353,6 +353,25 @@ uint64_t steps_low_water(const struct steps *s)
 
 /* ---- opening one ---- */
 
+/* A slot takes the arrays of one that is done with them: a large job's are tens of
+ * megabytes, and only as many are needed as steps are open at once. */
+static void take_arrays(struct steps *s, struct step *st)
+{
+	for (uint32_t i = 0; i < s->n_slots && !st->items && !st->buckets; i++) {
+		struct step *old = &s->v[i];
+
+		if (old->used || old == st)
+			continue;
+		st->items = old->items;
+		st->n_items_alloc = old->n_items_alloc;
+		st->buckets = old->buckets;
+		st->n_buckets_alloc = old->n_buckets_alloc;
+		old->items = NULL;
+		old->buckets = NULL;
+		old->n_items_alloc = old->n_buckets_alloc = 0;
+	}
+}
+
 int steps_open(struct steps *s, uint32_t step, uint32_t life, uint64_t chunk,
 	       struct step **ret)
 {
@@ -381,6 +400,7 @@ int steps_open(struct steps *s, uint32_t step, uint32_t life, uint64_t chunk,
 		if (s->told_below < s->base)
 			s->told_below = s->base;
 		st = &s->v[step & (s->n_slots - 1)];
+		take_arrays(s, st);
 		*st = (struct step){ .step = step,
 				     .life = life,
 				     .used = true,
