@@ -26,7 +26,7 @@
  * calls agreed by size only: data_dependent.c looks first).
  */
 #include "habit.h"
-#include "rules.h"
+#include "mismatch.h"
 #include "trail.h"
 #include "words.h"
 
@@ -36,17 +36,6 @@
 
 #define SETTLED_NS INT64_C(2000000000) /* nothing new from the group */
 #define PATIENCE_NS INT64_C(20000000000) /* for members whose call is not known yet */
-#define MAX_SWAP 8
-
-struct camps {
-	const struct page *page;
-	uint64_t call;
-	struct shape major, minor;
-	uint32_t n_major, n_minor, n_unknown, n_camps;
-	uint32_t major_seat, minor_seat; /* one of each */
-	bool equal;   /* two camps of one size */
-	bool by_habit; /* told apart by the pattern */
-};
 
 /* ---- camps ---- */
 
@@ -198,8 +187,8 @@ static bool is_order(const struct camps *c)
 {
 	uint64_t n_a = asked_behind(c, c->minor_seat), n_b = asked_behind(c, c->major_seat);
 
-	for (uint64_t n = 2; n <= MAX_SWAP && n <= n_a && n <= n_b; n++) {
-		bool used[MAX_SWAP] = { false }, fits = true;
+	for (uint64_t n = 2; n <= MISMATCH_MAX_SWAP && n <= n_a && n <= n_b; n++) {
+		bool used[MISMATCH_MAX_SWAP] = { false }, fits = true;
 
 		for (uint64_t i = 0; i < n && fits; i++) {
 			struct shape x, y, z;
@@ -229,7 +218,7 @@ static bool is_one_more(const struct camps *c, uint32_t ahead, uint32_t other)
 	uint64_t n_a = asked_behind(c, ahead), n_b = asked_behind(c, other);
 
 	return n_b > 0 && n_a == n_b + 1 &&
-	       runs_agree(c, ahead, 1, other, 0, n_b < MAX_SWAP ? n_b : MAX_SWAP);
+	       runs_agree(c, ahead, 1, other, 0, n_b < MISMATCH_MAX_SWAP ? n_b : MISMATCH_MAX_SWAP);
 }
 
 /* It did again what it had just done, where the pattern has something else. */
@@ -254,7 +243,7 @@ static bool is_order_by_habit(const struct camps *c)
 	    n != asked_behind(c, c->major_seat) || !habit_expects(c->page, c->call, c->call, &next) ||
 	    !ledger_same(&next, &c->major))
 		return false;
-	for (uint64_t k = 1; k < MAX_SWAP && k < n; k++)
+	for (uint64_t k = 1; k < MISMATCH_MAX_SWAP && k < n; k++)
 		if (habit_expects(c->page, c->call, c->call + k, &next) && next.sized &&
 		    ledger_same(&next, &c->minor))
 			return true;
@@ -270,13 +259,13 @@ static bool may_be_order(const struct camps *c)
 	if (asked_behind(c, c->minor_seat) > 1 && asked_behind(c, c->major_seat) > 1 &&
 	    (c->minor.op != c->major.op || c->minor.dtype != c->major.dtype))
 		return false;
-	for (uint64_t k = 1; k <= MAX_SWAP; k++)
+	for (uint64_t k = 1; k <= MISMATCH_MAX_SWAP; k++)
 		if (!habit_expects(c->page, c->call, c->call + k, &next) || ledger_same(&next, &c->minor))
 			return true;
 	return false;
 }
 
-static const char *kind_of(const struct camps *c, enum fact_confidence *sure)
+const char *mismatch_kind(const struct camps *c, enum fact_confidence *sure)
 {
 	const struct shape *a = &c->minor, *b = &c->major;
 
@@ -315,7 +304,7 @@ static const char *kind_of(const struct camps *c, enum fact_confidence *sure)
 /* ---- a module that did not run ---- */
 
 /* The work that the smaller camp left out, or 0. */
-static uint32_t skipped_work(const struct rules *r, uint32_t group, const struct camps *c)
+uint32_t mismatch_skipped(const struct rules *r, uint32_t group, const struct camps *c)
 {
 	const struct ledger_proc *a = ledger_proc(&r->ledger, c->page->seats[c->minor_seat].proc);
 	const struct ledger_proc *b = ledger_proc(&r->ledger, c->page->seats[c->major_seat].proc);
@@ -334,82 +323,11 @@ static uint32_t skipped_work(const struct rules *r, uint32_t group, const struct
 	return trail_left_out(a, b, group, from, c->call);
 }
 
-/* ---- telling ---- */
-
-static void words_shape(const struct rules *r, const struct shape *s, char *out, size_t n_out)
-{
-	size_t at = (size_t)snprintf(out, n_out, "%s of %s", event_op_name(s->op),
-				     event_dtype_name(s->dtype));
-
-	if (s->sized && at < n_out)
-		at += (size_t)snprintf(out + at, n_out - at, ", %" PRIu64 " bytes", s->bytes);
-	if (s->root >= 0 && at < n_out)
-		at += (size_t)snprintf(out + at, n_out - at, ", root %d", s->root);
-	if (s->name && at < n_out)
-		snprintf(out + at, n_out - at, ", %.60s", ledger_text(&r->ledger, s->name));
-}
-
-static void name_camp(const struct camps *c, struct finding *f)
-{
-	if (c->equal && !c->by_habit)
-		return;
-	for (uint32_t i = 0; i < c->page->n_seats; i++) {
-		struct shape s;
-
-		if (ledger_shape(c->page, i, c->call, &s) && !ledger_same(&s, &c->major))
-			finding_rank(f, c->page->seats[i].rank);
-	}
-}
-
-static int tell(struct rules *r, uint32_t group, const struct camps *c)
-{
-	const struct group *g = &r->ledger.match->groups[group];
-	const struct line *v = ledger_line(c->page, c->call);
-	char minor[160], major[160], who[160], sentence[900], evidence[200], detail[360];
-	struct finding f = { .severity = v->n_left >= g->n_expected ? SEVERITY_WRONG : SEVERITY_STUCK,
-			     .group = g->name, .has_call = true, .call = c->call, .step = v->step,
-			     .onset_ns = v->at_ns, .detail = detail, .sentence = sentence,
-			     .evidence_json = evidence };
-	uint32_t skipped = 0;
-
-	f.class_name = kind_of(c, &f.confidence);
-	if (strcmp(f.class_name, "mismatch.size") == 0 &&
-	    (skipped = skipped_work(r, group, c)) != 0) {
-		f.class_name = "mismatch.size_from_skipped_module";
-		f.module = ledger_text(&r->ledger, skipped);
-	}
-	words_shape(r, &c->minor, minor, sizeof minor);
-	words_shape(r, &c->major, major, sizeof major);
-	name_camp(c, &f);
-	if (f.n_ranks > 0)
-		words_ranks(f.ranks, f.n_ranks, who, sizeof who);
-	else
-		snprintf(who, sizeof who, "Rank %d", c->page->seats[c->minor_seat].rank);
-	snprintf(detail, sizeof detail, "%s against %s", minor, major);
-	snprintf(sentence, sizeof sentence,
-		 "In call %" PRIu64 " of group %.60s the members ask for different things. %s: %s; "
-		 "rank %d%s: %s.%s%.60s%s%s",
-		 c->call, g->name, who, minor, c->page->seats[c->major_seat].rank,
-		 c->n_major > 1 ? " and others" : "", major,
-		 skipped ? " There the work " : "", skipped ? f.module : "",
-		 skipped ? " did not run this time." : "",
-		 f.severity == SEVERITY_STUCK ? " The call cannot end."
-					      : " The call ended all the same, with wrong data.");
-	snprintf(evidence, sizeof evidence,
-		 "[{\"view\":\"arrival\",\"seq\":%" PRIu64 ",\"rank\":%d},"
-		 "{\"view\":\"arrival\",\"seq\":%" PRIu64 ",\"rank\":%d}]",
-		 c->call, c->page->seats[c->minor_seat].rank, c->call,
-		 c->page->seats[c->major_seat].rank);
-	f.rules_out_json = "[\"slow.fixed_rank: nobody is late, the calls differ\","
-			   "\"absent.crashed: all of these ranks called\"]";
-	return rules_tell(r, &f);
-}
-
 static bool may_look(const struct rules *r, const struct page *p)
 {
 	return p->first_odd != UINT64_MAX && !p->told &&
 	       (r->finishing || r->now_ns - p->news_now_ns >= SETTLED_NS ||
-		p->next > p->first_odd + MAX_SWAP);
+		p->next > p->first_odd + MISMATCH_MAX_SWAP);
 }
 
 int mismatch_look(struct rules *r)
@@ -449,5 +367,5 @@ int mismatch_look(struct rules *r)
 		return 0;
 	by_habit(&best);
 	r->ledger.pages[first].told = true;
-	return tell(r, first, &best);
+	return mismatch_tell(r, first, &best);
 }
