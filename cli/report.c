@@ -50,8 +50,11 @@ static void put_cost(FILE *f, const json_t *v)
 	else if (json_is_number(cost)) /* else it is not about steps */
 		fprintf(f, "steps %" PRId64 " to %" PRId64 ", costs %.1f %% of step time; ",
 			count(v, "first_step"), count(v, "last_step"), 100 * json_number_value(cost));
-	fprintf(f, "margin %s ± %s (%s)\n", term_ns(rows_ns(v, "margin_ns"), margin, sizeof margin),
-		term_ns(rows_ns(v, "error_ns"), error, sizeof error), kind_of_error(v));
+	if (rows_ns(v, "margin_ns") == 0 && rows_ns(v, "error_ns") == 0)
+		fprintf(f, "no times are compared in it\n"); /* sequences, records and sizes decided */
+	else
+		fprintf(f, "margin %s ± %s (%s)\n", term_ns(rows_ns(v, "margin_ns"), margin, sizeof margin),
+			term_ns(rows_ns(v, "error_ns"), error, sizeof error), kind_of_error(v));
 }
 
 /* A row of evidence is an object of keys and numbers; show the first few. */

@@ -338,10 +338,22 @@ uint32_t rules_n_told(const struct rules *r, const char *class_name)
 static const char *coverage(struct rules *r)
 {
 	const struct roster *roster = r->ledger.roster;
+	bool *heard = calloc(r->world_size + 1, sizeof *heard);
 	uint32_t n_heard = 0;
 
-	for (uint32_t i = 0; i < roster->n_procs; i++)
-		n_heard += roster->procs[i].rank >= 0 && roster->procs[i].life == r->life;
+	if (!heard)
+		return "{}";
+	for (uint32_t i = 0; i < roster->n_procs; i++) {
+		const struct proc *p = &roster->procs[i];
+
+		/* A rank may have had several processes. */
+		if (p->rank < 0 || (uint32_t)p->rank >= r->world_size || p->life != r->life ||
+		    heard[p->rank])
+			continue;
+		heard[p->rank] = true;
+		n_heard++;
+	}
+	free(heard);
 	return facts_printf(r->facts, "{\"ranks_silent\":%u,\"events_lost\":%llu}",
 			    r->world_size > n_heard ? r->world_size - n_heard : 0,
 			    (unsigned long long)r->n_lost);

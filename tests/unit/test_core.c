@@ -1,3 +1,4 @@
+#include "../../collector/core_internal.h"
 #include "../sim/train.h"
 #include "unit.h"
 
@@ -710,6 +711,32 @@ static void a_step_that_only_some_ranks_ended_keeps_its_number(void **state)
 	facts_fini(&facts);
 }
 
+/* A large job's step is tens of megabytes: not one for each of the many that may be open. */
+static void open_steps_keep_memory_only_for_those_that_are_open(void **state)
+{
+	struct facts facts;
+	struct core *c = core_of_one_host(&facts);
+	uint32_t n_with_items = 0;
+
+	announce(c, 0, 0, 1);
+	for (uint32_t s = 0; s < 200; s++) {
+		struct event ev[2] = {
+			{ .tick = s * 1000 + 100, .kind = EVENT_PHASE_BEGIN, .flags = PHASE_FORWARD,
+			  .a = event_a(s, 0) },
+			{ .tick = s * 1000 + 200, .kind = EVENT_PHASE_END, .flags = PHASE_FORWARD,
+			  .a = event_a(s, 0) } };
+
+		steps_of(c, 0, 0, 2 * s + 1, s, s + 1);
+		core_events(c, 0, 0, 2 * s + 2, ev, 2);
+		core_tick(c, (fleet_time){ (int64_t)s * 1000000000 });
+	}
+	for (uint32_t i = 0; i < c->steps.n_slots; i++)
+		n_with_items += c->steps.v[i].items != NULL;
+	assert_in_range(n_with_items, 1, 8);
+	core_free(c);
+	facts_fini(&facts);
+}
+
 /* Two lives, cut at every chunk: the unfinished step is in the replay, too. */
 static void a_restarted_job_survives_a_restart_by_replay(void **state)
 {
@@ -799,6 +826,7 @@ int main(void)
 		cmocka_unit_test(a_restart_is_seen_as_soon_as_the_life_before_is_over),
 		cmocka_unit_test(an_earlier_life_that_comes_too_late_takes_no_number_of_another),
 		cmocka_unit_test(a_step_that_only_some_ranks_ended_keeps_its_number),
+		cmocka_unit_test(open_steps_keep_memory_only_for_those_that_are_open),
 		cmocka_unit_test(a_restarted_job_survives_a_restart_by_replay),
 		cmocka_unit_test(events_of_a_closed_step_are_counted_and_lower_the_coverage),
 	};

@@ -177,6 +177,28 @@ static void silence_of_a_rank_that_lost_events_proves_nothing(void **state)
 	stop(&f);
 }
 
+static void a_verdict_says_which_ranks_and_events_it_was_reached_without(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, 3);
+	assert_int_equal(core_process(f.core, &(struct core_process){ .process = 0, .rank = 0,
+								      .world_size = 5 }), 0);
+	assert_int_equal(core_process(f.core, &(struct core_process){ .process = 7, .rank = 2,
+								      .restart_count = 0,
+								      .world_size = 5 }), 0);
+	assert_int_equal(core_lost(f.core, 1, (host_time){ S }, 14), 0);
+	pass(&f, 0, S);
+	for (uint32_t rank = 0; rank < 2; rank++)
+		say(&f, rank, 2 * S, EVENT_COLL_BEGIN, 0, 64 + rank);
+	assert_int_equal(core_finish(f.core, (fleet_time){ 60 * S }), 0);
+	assert_true(f.facts.verdicts.n > 0);
+	assert_string_equal(f.facts.verdicts.v[0].coverage_json,
+			    "{\"ranks_silent\":2,\"events_lost\":14}");
+	stop(&f);
+}
+
 static void a_rank_that_comes_after_all_turns_the_finding_into_a_notice(void **state)
 {
 	struct fixture f;
@@ -261,6 +283,7 @@ int main(void)
 		cmocka_unit_test(what_was_heard_before_the_first_look_is_of_its_time),
 		cmocka_unit_test(everybody_killed_is_nobodys_absence),
 		cmocka_unit_test(silence_of_a_rank_that_lost_events_proves_nothing),
+		cmocka_unit_test(a_verdict_says_which_ranks_and_events_it_was_reached_without),
 		cmocka_unit_test(a_rank_that_comes_after_all_turns_the_finding_into_a_notice),
 		cmocka_unit_test(records_of_strangers_are_limited),
 	};

@@ -52,6 +52,8 @@ function sure(v: Finding): string {
   const word = CONFIDENCE[v.confidence] ?? v.confidence;
   if (v.margin_ns === null || v.margin_ns === undefined)
     return word;
+  if (v.margin_ns === 0 && v.error_ns === 0) // sequences, records and sizes decided
+    return `${word}: no times are compared in it`;
   const kind = v.error_kind === 'hard' ? ', a hard bound' : v.error_kind === 'none' ? ', no clock involved' : '';
   return `${word}: margin ${bounded(v.margin_ns, v.error_ns)}${v.error_ns === null ? '' : kind}`;
 }
