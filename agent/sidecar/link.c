@@ -20,6 +20,7 @@
 #define CONTROL_MS 2000
 #define RESEND_MS 3000
 #define RECONNECT_MIN_MS 100
+#define RENEW_NS INT64_C(10000000000) /* longer than any pause between two tries */
 #define N_SLOTS (LINK_MAX_WINDOW + 1)
 
 enum slot_state { IDLE, SENDING, RECEIVING, ANSWERED };
@@ -40,6 +41,9 @@ struct slot {
 struct link {
 	nng_socket sock[LINK_N_CHANNELS];
 	bool open[LINK_N_CHANNELS];
+	nng_dialer dialer[LINK_N_CHANNELS];
+	int64_t away_since_ns[LINK_N_CHANNELS]; /* RAW; 0 = connected */
+	char *url[LINK_N_CHANNELS];		/* owned */
 	struct slot slots[N_SLOTS];
 	unsigned n_slots;
 	int fd;
@@ -96,25 +100,33 @@ static void on_aio(void *arg)
 	}
 }
 
-/* NNG thread. */
+/* NNG thread. A pipe that is closed before it is used is removed without having been
+ * added: only the first and the last event come in pairs. */
 static void on_pipe(nng_pipe pipe, nng_pipe_ev ev, void *arg)
 {
 	struct slot *s = arg; /* the first one of its channel */
 	nng_sockaddr peer;
-	bool has_peer = ev == NNG_PIPE_EV_ADD_POST && s->channel == LINK_CONTROL &&
+	bool has_peer = ev == NNG_PIPE_EV_ADD_PRE && s->channel == LINK_CONTROL &&
 			nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &peer) == 0;
 
 	pthread_mutex_lock(&s->link->lock);
 	if (has_peer)
 		s->link->peer = peer;
-	s->link->n_pipes[s->channel] += ev == NNG_PIPE_EV_ADD_POST ? 1 : -1;
+	s->link->n_pipes[s->channel] += ev == NNG_PIPE_EV_ADD_PRE ? 1 : -1;
 	pthread_mutex_unlock(&s->link->lock);
+}
+
+/* In the background: a collector that is not there yet is no error. */
+static int dial(struct link *l, enum link_channel c)
+{
+	if (nng_dialer_create(&l->dialer[c], l->sock[c], l->url[c]) != 0)
+		return -EINVAL;
+	return nng_dialer_start(l->dialer[c], NNG_FLAG_NONBLOCK) != 0 ? -EIO : 0;
 }
 
 static int open_socket(struct link *l, enum link_channel c, const char *url, unsigned n_slots)
 {
 	nng_socket sock;
-	nng_dialer dialer;
 	struct slot *first = &l->slots[l->n_slots];
 	int r = nng_req0_open(&sock);
 
@@ -122,6 +134,9 @@ static int open_socket(struct link *l, enum link_channel c, const char *url, uns
 		return -EIO;
 	l->sock[c] = sock;
 	l->open[c] = true;
+	l->url[c] = strdup(url);
+	if (!l->url[c])
+		return -ENOMEM;
 	if (nng_socket_set_size(sock, NNG_OPT_RECVMAXSZ, MAX_ANSWER_BYTES) != 0 ||
 	    nng_socket_set_ms(sock, NNG_OPT_SENDTIMEO, SEND_MS) != 0 ||
 	    nng_socket_set_ms(sock, NNG_OPT_RECONNMINT, RECONNECT_MIN_MS) != 0 ||
@@ -138,13 +153,25 @@ static int open_socket(struct link *l, enum link_channel c, const char *url, uns
 			return -EIO;
 		l->n_slots++;
 	}
-	if (nng_pipe_notify(sock, NNG_PIPE_EV_ADD_POST, on_pipe, first) != 0 ||
+	if (nng_pipe_notify(sock, NNG_PIPE_EV_ADD_PRE, on_pipe, first) != 0 ||
 	    nng_pipe_notify(sock, NNG_PIPE_EV_REM_POST, on_pipe, first) != 0)
 		return -EIO;
-	if (nng_dialer_create(&dialer, sock, url) != 0)
-		return -EINVAL;
-	/* In the background: a collector that is not there yet is no error. */
-	return nng_dialer_start(dialer, NNG_FLAG_NONBLOCK) != 0 ? -EIO : 0;
+	return dial(l, c);
+}
+
+void link_tend(struct link *l, int64_t now_ns)
+{
+	for (int c = 0; c < LINK_N_CHANNELS; c++) {
+		if (link_connected(l, c)) {
+			l->away_since_ns[c] = 0;
+		} else if (l->away_since_ns[c] == 0 || now_ns < l->away_since_ns[c]) {
+			l->away_since_ns[c] = now_ns;
+		} else if (now_ns - l->away_since_ns[c] > RENEW_NS) {
+			l->away_since_ns[c] = now_ns;
+			nng_dialer_close(l->dialer[c]);
+			(void)dial(l, c); /* what fails now is tried again then */
+		}
+	}
 }
 
 int link_open(struct link **ret, const char *control_url, const char *data_url, unsigned n_window)
@@ -177,9 +204,11 @@ void link_close(struct link *l)
 		return;
 	for (unsigned i = 0; i < l->n_slots; i++)
 		nng_aio_stop(l->slots[i].aio);
-	for (int c = 0; c < LINK_N_CHANNELS; c++)
+	for (int c = 0; c < LINK_N_CHANNELS; c++) {
 		if (l->open[c])
 			nng_close(l->sock[c]);
+		free(l->url[c]);
+	}
 	for (unsigned i = 0; i < l->n_slots; i++) {
 		nng_aio_free(l->slots[i].aio);
 		if (l->slots[i].msg)

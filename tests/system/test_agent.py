@@ -86,7 +86,11 @@ class Case(unittest.TestCase):
         return self.start(WRITER, str(threads), str(events), str(rate), end, RANK=str(rank))
 
     def finish(self, p, status=0, timeout=60):
-        out, err = p.communicate(timeout=timeout)
+        try:
+            out, err = p.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            self.fail(f"{p.args[0]} did not end within {timeout} s, and said: {p.communicate()}")
         self.assertEqual(p.returncode, status, out + err)
         return out, err
 
