@@ -104,7 +104,9 @@ static void stand_in(sqlite3 *db, int64_t version)
 	sqlite3_exec(db, "PRAGMA query_only = 0", NULL, NULL, NULL);
 	if (version < 2)
 		sqlite3_exec(db, sql_serve_stand_ins, NULL, NULL, NULL);
-	sqlite3_exec(db, sql_serve_stand_ins_2, NULL, NULL, NULL);
+	if (version < 3)
+		sqlite3_exec(db, sql_serve_stand_ins_2, NULL, NULL, NULL);
+	sqlite3_exec(db, sql_serve_stand_ins_3, NULL, NULL, NULL);
 	sqlite3_exec(db, "PRAGMA query_only = 1", NULL, NULL, NULL);
 }
 

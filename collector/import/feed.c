@@ -196,6 +196,25 @@ static bool put_inputs(struct feed *f)
 	return true;
 }
 
+static bool put_row(struct feed *f, const struct trace_row *v)
+{
+	struct row_value *values = (struct row_value *)job_bytes(f->job, v->n_values * sizeof *values);
+	struct row_imported *row = JOB_PUSH(f->job, imported);
+
+	if (!values || !row)
+		return fail(f, -ENOMEM);
+	*row = (struct row_imported){ v->table, values, v->n_values };
+	for (uint32_t i = 0; i < v->n_values; i++) {
+		const struct trace_value *x = &v->values[i];
+
+		values[i] = (struct row_value){ x->type, x->integer, x->real,
+						x->text ? job_utf8(f->job, x->text, strlen(x->text)) : NULL };
+		if (x->text && !values[i].text)
+			return fail(f, -ENOMEM);
+	}
+	return true;
+}
+
 static bool put_start(struct feed *f)
 {
 	bool fine = put_run(f, false) && put_hosts(f) && put_meta(f, "clock_method", f->t->clock_method) &&
@@ -208,6 +227,8 @@ static bool put_start(struct feed *f)
 					   f->t->groups[i].n_ranks));
 	for (uint32_t i = 0; i < f->t->n_ranks && fine; i++)
 		fine = put_names(f, i) && put_records(f, i);
+	for (uint32_t i = 0; i < f->t->n_rows && fine; i++)
+		fine = put_row(f, &f->t->rows[i]);
 	for (uint32_t i = 0; i < f->t->n_what_ifs && fine; i++) {
 		struct fact_what_if *v = FACTS_PUSH(&f->job->facts, what_ifs);
 

@@ -1,12 +1,13 @@
 #include "import.h"
 
-#include "kineto.h"
+#include "format.h"
 #include "source.h"
-#include "timeline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TELL_BYTES (4u << 20)
 
 struct reading {
 	struct source source;
@@ -19,76 +20,73 @@ static ptrdiff_t read_some(void *arg, unsigned char *out, size_t n)
 {
 	struct reading *r = arg;
 
-	if (r->progress->fn && r->source.n_bytes - r->told_bytes > (4u << 20)) {
+	if (r->progress->fn && r->source.n_bytes - r->told_bytes > TELL_BYTES) {
 		r->told_bytes = r->source.n_bytes;
 		r->progress->fn(r->progress->arg, r->path, source_share(&r->source));
 	}
 	return source_read(&r->source, out, n);
 }
 
-static bool refuse(struct trace_input *in, const char *why)
+static void refuse(struct trace_input *in, const char *why)
 {
 	in->fine = false;
 	snprintf(in->outcome, sizeof in->outcome, "%s", why);
-	return true;
 }
 
-static bool read_list(struct trace *t, struct trace_input *in, struct json_scan *s)
+/* The formats that its begin looks like, one after the other. */
+static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 {
-	char why[250];
+	const char *slash = strrchr(in->path, '/');
+	const struct import_head head = { r->source.head, r->source.n_head, slash ? slash + 1 : in->path };
+	char why[250] = "";
 
-	in->format = "StragglerAnalysis timeline";
-	in->fine = timeline_read(t, s, &in->n_events, why, sizeof why);
-	if (in->fine && why[0])
-		snprintf(in->outcome, sizeof in->outcome, "%s", why);
-	return in->fine || t->no_memory || refuse(in, why);
-}
+	refuse(in, head.n_bytes == 0 ? "is empty" : "is of no format that this release reads");
+	for (size_t i = 0; import_formats[i] && !t->no_memory; i++) {
+		const struct import_format *f = import_formats[i];
+		enum import_outcome o;
 
-static bool read_object(struct trace *t, struct trace_input *in, struct json_scan *s)
-{
-	char why[200];
-	enum kineto_outcome o = kineto_read(t, in, s, why, sizeof why);
-
-	if (o != KINETO_UNKNOWN)
-		in->format = "Kineto trace";
-	in->fine = o == KINETO_OK;
-	return in->fine || t->no_memory || refuse(in, why);
+		if (!f->is(&head))
+			continue;
+		why[0] = '\0';
+		in->format = f->name;
+		o = f->read(t, in, read_some, r, why, sizeof why);
+		in->fine = o == IMPORT_OK;
+		if (o == IMPORT_OK)
+			snprintf(in->outcome, sizeof in->outcome, "%s", why[0] ? why : "ok");
+		else if (why[0])
+			refuse(in, why);
+		if (o != IMPORT_UNKNOWN)
+			return;
+		in->format = NULL;
+		if (!source_rewind(&r->source))
+			return;
+	}
 }
 
 bool import_file(struct trace *t, struct trace_input *in, const struct import_progress *p)
 {
-	struct json_scan *s = malloc(sizeof *s);
-	struct reading r = { .progress = p, .path = in->path };
-	bool fine = true;
+	struct reading *r = calloc(1, sizeof *r);
 
 	in->rank = -1;
-	if (!s) {
+	if (!r) {
 		t->no_memory = true;
 		return false;
 	}
-	snprintf(in->outcome, sizeof in->outcome, "ok");
-	if (!source_open(&r.source, in->path)) {
-		refuse(in, r.source.why);
-	} else {
-		enum json_token first;
-
-		json_scan_init(s, read_some, &r);
-		first = json_scan_next(s);
-		if (first == JSON_SCAN_ARRAY)
-			fine = read_list(t, in, s);
-		else if (first == JSON_SCAN_OBJECT)
-			fine = read_object(t, in, s);
-		else
-			refuse(in, "is of no format that this release reads: it is no JSON of a trace");
-		if (!in->fine && r.source.why[0])
-			refuse(in, r.source.why);
-	}
-	source_close(&r.source);
-	free(s);
-	return fine && !t->no_memory;
+	r->progress = p;
+	r->path = in->path;
+	if (source_open(&r->source, in->path) && source_head(&r->source))
+		read_as(t, in, r);
+	if (!in->fine && r->source.why[0])
+		refuse(in, r->source.why);
+	source_close(&r->source);
+	free(r);
+	return !t->no_memory;
 }
 
 bool import_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)
 {
-	return kineto_join(t, inputs, n_inputs);
+	for (size_t i = 0; import_formats[i]; i++)
+		if (import_formats[i]->join && !import_formats[i]->join(t, inputs, n_inputs))
+			return false;
+	return true;
 }

@@ -7,7 +7,7 @@
 
 #define NOTHING (-1) /* the end, or it cannot be read */
 
-void json_scan_init(struct json_scan *s, json_read_fn read, void *arg)
+void json_scan_init(struct json_scan *s, bytes_fn read, void *arg)
 {
 	*s = (struct json_scan){ .read = read, .arg = arg, .expect = EXPECT_VALUE };
 }

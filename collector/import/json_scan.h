@@ -7,9 +7,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "format.h"
 
 #define JSON_SCAN_DEPTH 64
 #define JSON_SCAN_TEXT 8192 /* bytes of a text, with its end; the rest is cut */
@@ -29,12 +27,8 @@ enum json_token {
 	JSON_SCAN_BAD, /* why says what */
 };
 
-/* Up to n bytes into out: how many, 0 at the end, below 0 when it cannot be read (why is
- * the source's then). */
-typedef ptrdiff_t (*json_read_fn)(void *arg, unsigned char *out, size_t n);
-
 struct json_scan {
-	json_read_fn read;
+	bytes_fn read;
 	void *arg;
 	unsigned char buf[65536];
 	size_t n, at;
@@ -49,7 +43,7 @@ struct json_scan {
 	char why[160];
 };
 
-void json_scan_init(struct json_scan *s, json_read_fn read, void *arg);
+void json_scan_init(struct json_scan *s, bytes_fn read, void *arg);
 enum json_token json_scan_next(struct json_scan *s);
 /* The value that begins with t, to its end: returns false when the scan is bad. */
 bool json_scan_skip(struct json_scan *s, enum json_token t);

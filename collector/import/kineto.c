@@ -326,26 +326,50 @@ static void free_all(struct kineto *k)
 	json_decref(k->name_ids);
 }
 
-enum kineto_outcome kineto_read(struct trace *t, struct trace_input *in, struct json_scan *s, char *why,
+enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct json_scan *s, char *why,
 				size_t n_why)
 {
 	struct kineto k = { .trace = t, .rank = -1, .world_size = -1, .why = why, .n_why = n_why,
 			    .name_ids = json_object() };
-	enum kineto_outcome o = KINETO_FAILED;
+	enum import_outcome o = IMPORT_FAILED;
 
 	why[0] = '\0';
 	t->no_memory |= !k.name_ids;
 	if (k.name_ids && read_all(&k, s)) {
 		if (!k.has_events) {
 			kineto_fail(&k, "is of no format that this release reads: an object without traceEvents");
-			o = KINETO_UNKNOWN;
+			o = IMPORT_UNKNOWN;
 		} else if (k.n == 0) {
 			kineto_fail(&k, "has no step, launch or device work of a profiler");
-			o = k.is_kineto ? KINETO_FAILED : KINETO_UNKNOWN;
+			o = k.is_kineto ? IMPORT_FAILED : IMPORT_UNKNOWN;
 		} else if (place(&k, in)) {
-			o = KINETO_OK;
+			o = IMPORT_OK;
 		}
 	}
 	free_all(&k);
 	return o;
 }
+
+static bool is_kineto(const struct import_head *h)
+{
+	return head_first(h) == '{' && (head_has(h, "\"traceEvents\"") || head_has(h, "\"deviceProperties\"") ||
+					head_has(h, "\"schemaVersion\""));
+}
+
+static enum import_outcome read_file(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
+				     size_t n_why)
+{
+	struct json_scan *s = malloc(sizeof *s);
+	enum import_outcome o = IMPORT_UNKNOWN;
+
+	t->no_memory |= !s;
+	if (s) {
+		json_scan_init(s, read, arg);
+		if (json_scan_next(s) == JSON_SCAN_OBJECT)
+			o = kineto_read(t, in, s, why, n_why);
+	}
+	free(s);
+	return o;
+}
+
+const struct import_format format_kineto = { "Kineto trace", is_kineto, read_file, kineto_join };

@@ -13,12 +13,12 @@
 
 #define KINETO_MAX_EVENTS (1u << 22) /* kept of a file */
 
-enum kineto_outcome { KINETO_OK, KINETO_FAILED, KINETO_UNKNOWN };
-
-/* s: the object's begin was read. Not KINETO_OK: why has a sentence, unless
+/* s: the object's begin was read. Not IMPORT_OK: why has a sentence, unless
  * t->no_memory. in gets rank and number of events. */
-enum kineto_outcome kineto_read(struct trace *t, struct trace_input *in, struct json_scan *s, char *why,
+enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct json_scan *s, char *why,
 				size_t n_why);
+extern const struct import_format format_kineto;
+
 /* Do the files' calls fit together? Where they do not, each rank's stay its own and
  * its input says so. False without memory. */
 bool kineto_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs);

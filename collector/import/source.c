@@ -14,7 +14,7 @@ bool source_open(struct source *s, const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 
-	*s = (struct source){ 0 };
+	memset(s, 0, sizeof *s);
 	if (fd < 0 || fstat(fd, &st) != 0) {
 		snprintf(s->why, sizeof s->why, "cannot be read: %s", strerror(errno));
 		if (fd >= 0)
@@ -44,9 +44,9 @@ void source_close(struct source *s)
 	s->gz = NULL;
 }
 
-ptrdiff_t source_read(void *source, unsigned char *out, size_t n)
+/* Past the head. */
+static ptrdiff_t read_packed(struct source *s, unsigned char *out, size_t n)
 {
-	struct source *s = source;
 	int got, error;
 
 	if (s->n_bytes >= SOURCE_MAX_BYTES) {
@@ -62,6 +62,49 @@ ptrdiff_t source_read(void *source, unsigned char *out, size_t n)
 	}
 	s->n_bytes += (uint64_t)got;
 	return got;
+}
+
+bool source_head(struct source *s)
+{
+	while (s->n_head < sizeof s->head) {
+		ptrdiff_t got = read_packed(s, s->head + s->n_head, sizeof s->head - s->n_head);
+
+		if (got < 0)
+			return s->n_head > 0; /* what is there is looked at; its reader meets the end */
+		if (got == 0)
+			break;
+		s->n_head += (size_t)got;
+	}
+	return true;
+}
+
+bool source_rewind(struct source *s)
+{
+	if (s->n_bytes == s->n_head) { /* nothing was read behind the head */
+		s->head_at = 0;
+		return true;
+	}
+	s->n_head = s->head_at = 0;
+	s->n_bytes = 0;
+	if (gzrewind(s->gz) != 0) {
+		snprintf(s->why, sizeof s->why, "cannot be read again from its begin");
+		return false;
+	}
+	return true;
+}
+
+ptrdiff_t source_read(void *source, unsigned char *out, size_t n)
+{
+	struct source *s = source;
+
+	if (s->head_at < s->n_head) {
+		if (n > s->n_head - s->head_at)
+			n = s->n_head - s->head_at;
+		memcpy(out, s->head + s->head_at, n);
+		s->head_at += n;
+		return (ptrdiff_t)n;
+	}
+	return read_packed(s, out, n);
 }
 
 double source_share(const struct source *s)

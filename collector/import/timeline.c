@@ -411,3 +411,25 @@ bool timeline_read(struct trace *t, struct json_scan *s, uint64_t *ret_n_events,
 	free_all(&l);
 	return fine;
 }
+
+static bool is_timeline(const struct import_head *h)
+{
+	return head_first(h) == '[';
+}
+
+static enum import_outcome read_file(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
+				     size_t n_why)
+{
+	struct json_scan *s = malloc(sizeof *s);
+	bool fine = false;
+
+	t->no_memory |= !s;
+	if (s) {
+		json_scan_init(s, read, arg);
+		fine = json_scan_next(s) == JSON_SCAN_ARRAY && timeline_read(t, s, &in->n_events, why, n_why);
+	}
+	free(s);
+	return fine ? IMPORT_OK : IMPORT_FAILED;
+}
+
+const struct import_format format_timeline = { "StragglerAnalysis timeline", is_timeline, read_file, NULL };

@@ -19,4 +19,6 @@
 
 /* s: the list's begin was read. False: it is none of these, or it cannot be read; then
  * why says so (n_why bytes), unless t->no_memory. */
+extern const struct import_format format_timeline;
+
 bool timeline_read(struct trace *t, struct json_scan *s, uint64_t *ret_n_events, char *why, size_t n_why);

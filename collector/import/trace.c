@@ -1,6 +1,7 @@
 #include "trace.h"
 
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,13 @@
 void trace_init(struct trace *t)
 {
 	*t = (struct trace){ 0 };
+}
+
+static void free_row(struct trace_row *r)
+{
+	for (uint32_t i = 0; r->values && i < r->n_values; i++)
+		free(r->values[i].text);
+	free(r->values);
 }
 
 void trace_fini(struct trace *t)
@@ -33,6 +41,9 @@ void trace_fini(struct trace *t)
 	}
 	for (uint32_t i = 0; i < t->n_what_ifs; i++)
 		free((char *)t->what_ifs[i].name);
+	for (uint32_t i = 0; i < t->n_rows; i++)
+		free_row(&t->rows[i]);
+	free(t->rows);
 	free(t->ranks);
 	free(t->groups);
 	free(t->what_ifs);
@@ -158,6 +169,43 @@ bool trace_group(struct trace *t, const char *name, const int32_t *ranks, uint32
 	}
 	memcpy(g->ranks, ranks, n * sizeof *ranks);
 	return true;
+}
+
+bool trace_row(struct trace *t, const char *table, const char *types, ...)
+{
+	struct trace_row *r;
+	va_list args;
+
+	if (t->n_rows == TRACE_MAX_ROWS) {
+		t->n_rows_left_out++;
+		return true;
+	}
+	r = more(t, &t->rows, &t->n_rows, &t->n_rows_alloc, sizeof *r);
+	if (!r)
+		return false;
+	*r = (struct trace_row){ table, (uint32_t)strlen(types), calloc(strlen(types) + 1, sizeof *r->values) };
+	va_start(args, types);
+	for (uint32_t i = 0; r->values && i < r->n_values; i++) {
+		struct trace_value *v = &r->values[i];
+		const char *text;
+
+		v->type = types[i];
+		if (v->type == 'i') {
+			v->integer = va_arg(args, int64_t);
+			v->type = v->integer == TRACE_NULL ? 0 : 'i';
+		} else if (v->type == 'r') {
+			v->real = va_arg(args, double);
+			v->type = v->real != v->real ? 0 : 'r';
+		} else {
+			text = va_arg(args, const char *);
+			v->type = text ? 't' : 0;
+			v->text = text ? strdup(text) : NULL;
+			t->no_memory |= text && !v->text;
+		}
+	}
+	va_end(args);
+	t->no_memory |= !r->values;
+	return !t->no_memory;
 }
 
 struct placed {

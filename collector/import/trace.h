@@ -11,6 +11,7 @@
 
 #define TRACE_MAX_EVENTS (1u << 24) /* of a rank */
 #define TRACE_MAX_NAMES 65536
+#define TRACE_MAX_ROWS (1u << 20)
 
 enum { TRACE_HOST, TRACE_DEVICE, TRACE_RINGS };
 
@@ -43,6 +44,18 @@ struct trace_group {
 	uint32_t n_ranks;
 };
 
+/* A row of one of the tables that only imports fill (migrations/0004_imports.sql). */
+struct trace_row {
+	const char *table; /* static: raw_ is put before it */
+	uint32_t n_values;
+	struct trace_value {
+		char type; /* i, r, t, or 0: NULL */
+		int64_t integer;
+		double real;
+		char *text; /* owned */
+	} *values; /* owned */
+};
+
 struct trace_input { /* of one file */
 	const char *path;   /* the caller's */
 	const char *format; /* static; NULL = not known */
@@ -59,6 +72,9 @@ struct trace {
 	uint32_t n_groups, n_groups_alloc;
 	struct fact_what_if *what_ifs;
 	uint32_t n_what_ifs, first_step, last_step; /* steps: that were replayed */
+	struct trace_row *rows;
+	uint32_t n_rows, n_rows_alloc;
+	uint64_t n_rows_left_out; /* over TRACE_MAX_ROWS */
 	int32_t world_size; /* 0 = unknown */
 	char layout[256];   /* JSON, "" = unknown */
 	uint32_t reference; /* the clock that is the job's */
@@ -81,6 +97,11 @@ bool trace_note(struct trace *t, struct trace_rank *r, int64_t at_ns, const char
 		const char *fields);
 bool trace_has_group(const struct trace *t, const char *name);
 bool trace_group(struct trace *t, const char *name, const int32_t *ranks, uint32_t n);
+/* One letter of types a column, in the table's order: i int64_t (TRACE_NULL = NULL), r double
+ * (NaN = NULL), t const char * (NULL = NULL; copied; what is no UTF-8 is made it). Too many are
+ * counted and left out. False only without memory. */
+#define TRACE_NULL INT64_MIN
+bool trace_row(struct trace *t, const char *table, const char *types, ...);
 /* By time; of one time, what ends goes before what begins, else as they were said. So
  * nothing may have no length: its end would go before its begin. */
 bool trace_sort(struct trace *t, struct trace_rank *r);

@@ -149,6 +149,8 @@ static int stand_in(sqlite3 *db)
 	rc = version < 2 ? sqlite3_exec(db, sql_serve_stand_ins, NULL, NULL, NULL) : SQLITE_OK;
 	if (rc == SQLITE_OK && version < 3)
 		rc = sqlite3_exec(db, sql_serve_stand_ins_2, NULL, NULL, NULL);
+	if (rc == SQLITE_OK && version < 4)
+		rc = sqlite3_exec(db, sql_serve_stand_ins_3, NULL, NULL, NULL);
 	return rc;
 }
 

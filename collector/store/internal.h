@@ -98,5 +98,7 @@ int store_prepare(sqlite3 *db, const char *sql, int n_params, sqlite3_stmt **ret
 /* write.c: one job's rows inside an open transaction. */
 int store_write_rows(struct store *s, struct store_job *j);
 /* write_path.c: the critical path of a step, and what of it was whose. */
+/* Rows of one table that follow each other cost one statement. */
+int store_write_imported(struct store *s, const struct row_imported *v, size_t n);
 int store_write_path(struct store *s, const struct fact_path *v, const struct facts *f);
 int store_write_blame(struct store *s, const struct fact_blame *v);

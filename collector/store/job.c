@@ -54,6 +54,7 @@ void job_free(struct store_job *j)
 	free(j->envs.v);
 	free(j->gauges.v);
 	free(j->inputs.v);
+	free(j->imported.v);
 	free(j->metas.v);
 	free(j->core_state.v);
 	free(j->owed.v);
@@ -70,7 +71,7 @@ void job_clear(struct store_job *j)
 	j->hosts.n = j->agents.n = j->processes.n = j->names.n = j->chunks.n = j->rings.n = 0;
 	j->batches.n = j->exchanges.n = j->logs.n = j->records.n = j->envs.n = j->gauges.n = 0;
 	j->snapshots.n = j->clock_steps.n = j->clock_paths.n = j->peer_exchanges.n = 0;
-	j->inputs.n = j->metas.n = 0;
+	j->inputs.n = j->imported.n = j->metas.n = 0;
 	j->owed.n = j->verdict_ids.n = 0;
 	j->low_water = 0;
 	j->n_late = 0;
@@ -103,7 +104,8 @@ bool job_empty(const struct store_job *j)
 	       j->clock_paths.n + j->peer_exchanges.n + j->owed.n + f->steps.n +
 	       f->rank_steps.n + f->collectives.n + f->groups.n + f->buckets.n + f->paths.n +
 	       f->verdicts.n + f->clocks.n + f->contradictions.n + f->pairs.n +
-	       f->comm_classes.n + f->stages.n + f->what_ifs.n + j->inputs.n + j->metas.n == 0;
+	       f->comm_classes.n + f->stages.n + f->what_ifs.n + j->inputs.n +
+	       j->imported.n + j->metas.n == 0;
 }
 
 char *job_bytes(struct store_job *j, size_t n)

@@ -142,6 +142,19 @@ struct row_input { /* a file of an import */
 	uint64_t n_events;
 };
 
+/* Of a table that only imports fill. */
+struct row_value {
+	char type; /* i, r, t, or 0: NULL */
+	int64_t integer;
+	double real;
+	const char *text;
+};
+struct row_imported {
+	const char *table; /* static, without its raw_ */
+	const struct row_value *values;
+	uint32_t n_values;
+};
+
 struct job_block;
 
 struct store_job {
@@ -163,6 +176,7 @@ struct store_job {
 	FACT_ARRAY(struct row_env) envs;
 	FACT_ARRAY(struct row_gauge) gauges;
 	FACT_ARRAY(struct row_input) inputs;
+	FACT_ARRAY(struct row_imported) imported;
 	FACT_ARRAY(struct row_meta) metas;
 	struct facts facts;
 	uint64_t low_water; /* chunk number that a replay must start from */

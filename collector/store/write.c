@@ -726,6 +726,8 @@ int store_write_rows(struct store *s, struct store_job *j)
 	EACH(f->comm_classes, write_comm_class)
 	EACH(f->what_ifs, write_what_if)
 	EACH(j->inputs, write_input)
+	if (r == 0)
+		r = store_write_imported(s, j->imported.v, j->imported.n);
 	EACH(j->metas, write_meta)
 	EACH(f->steps, write_step)
 	EACH(f->rank_steps, write_rank_step)

@@ -13,7 +13,7 @@ static bool read_one(struct trace *t, struct trace_input *in, const unsigned cha
 	CHECK(s);
 	json_scan_init(s, read_bytes, &b);
 	if (json_scan_next(s) == JSON_SCAN_OBJECT) {
-		fine = kineto_read(t, in, s, why, sizeof why) == KINETO_OK;
+		fine = kineto_read(t, in, s, why, sizeof why) == IMPORT_OK;
 		CHECK(fine || (why[0] && memchr(why, '\0', sizeof why)));
 	}
 	in->fine = fine;

@@ -345,15 +345,15 @@ static char *make_kineto(int rank, double late_us, double ahead_us, int n_steps)
 	return text;
 }
 
-static enum kineto_outcome read_kineto(struct trace *t, struct trace_input *in, const char *text, char why[200])
+static enum import_outcome read_kineto(struct trace *t, struct trace_input *in, const char *text, char why[200])
 {
 	struct text source;
 
 	begin(&source, text, 1 << 16);
 	if (json_scan_next(&scan) != JSON_SCAN_OBJECT)
-		return KINETO_UNKNOWN;
-	in->fine = kineto_read(t, in, &scan, why, 200) == KINETO_OK;
-	return in->fine ? KINETO_OK : KINETO_FAILED;
+		return IMPORT_UNKNOWN;
+	in->fine = kineto_read(t, in, &scan, why, 200) == IMPORT_OK;
+	return in->fine ? IMPORT_OK : IMPORT_FAILED;
 }
 
 static void read_pair(struct trace *t, struct trace_input in[2], double late_us, double ahead_us, int n0, int n1)
@@ -363,8 +363,8 @@ static void read_pair(struct trace *t, struct trace_input in[2], double late_us,
 	trace_init(t);
 	for (int i = 0; i < 2; i++)
 		in[i] = (struct trace_input){ .path = "x", .outcome = "ok" };
-	assert_int_equal(read_kineto(t, &in[0], a, why), KINETO_OK);
-	assert_int_equal(read_kineto(t, &in[1], b, why), KINETO_OK);
+	assert_int_equal(read_kineto(t, &in[0], a, why), IMPORT_OK);
+	assert_int_equal(read_kineto(t, &in[1], b, why), IMPORT_OK);
 	assert_true(kineto_join(t, in, 2));
 	free(a);
 	free(b);
@@ -437,7 +437,7 @@ static void test_what_is_no_profile_is_refused_with_a_sentence(void **state)
 		struct trace t;
 
 		trace_init(&t);
-		assert_int_not_equal(read_kineto(&t, &in, bad[i], why), KINETO_OK);
+		assert_int_not_equal(read_kineto(&t, &in, bad[i], why), IMPORT_OK);
 		assert_true(why[0] != '\0');
 		trace_fini(&t);
 	}
@@ -462,7 +462,7 @@ static void test_a_rank_is_found_in_the_file_s_name(void **state)
 					     "{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\","
 					     "\"ts\":5,\"dur\":1,\"args\":{}}]}",
 					     why),
-				 KINETO_OK);
+				 IMPORT_OK);
 		assert_int_equal(in.rank, v[i].rank);
 		trace_fini(&t);
 	}

@@ -1,0 +1,1 @@
+-- What only imports tell: each format's own tables. Cells that the format did not say are NULL.

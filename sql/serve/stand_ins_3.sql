@@ -1,0 +1,1 @@
+-- Finished runs of schema 3: what migrations/0004_imports.sql brought, empty.
