@@ -418,7 +418,7 @@ static void test_a_file_made_and_never_filled_is_brought_up_to_date(void **state
 	query("PRAGMA application_id = 1397509681"); /* then the collector was killed */
 	s = open_new();
 	store_close(s);
-	assert_int_equal(query("PRAGMA user_version"), 3);
+	assert_int_equal(query("PRAGMA user_version"), 4);
 	assert_int_equal(query("SELECT count(*) FROM run"), 0);
 }
 
