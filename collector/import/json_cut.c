@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define READ_BYTES (1u << 18)
 #define NOTHING (-1) /* the end, or it cannot be read */
@@ -78,49 +81,99 @@ static bool is_scalar(unsigned char b)
 	       b == '.' || b == '#';
 }
 
-/* To the end of the text, or of what is there. */
-static void scan_string(struct json_cut *c)
+/* Bits of the 64 bytes at p: which are b. */
+static uint64_t bits_of(const unsigned char *p, unsigned char b)
 {
-	while (c->at < c->n && c->in_string) {
+	uint64_t bits = 0;
+
+#ifdef __SSE2__
+	for (int i = 0; i < 4; i++) {
+		const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i));
+
+		bits |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_set1_epi8((char)b))) << 16 * i;
+	}
+#else
+	for (int i = 0; i < 64; i++)
+		bits |= (uint64_t)(p[i] == b) << i;
+#endif
+	return bits;
+}
+
+/* Bytes behind a backslash that is not behind one itself. */
+static uint64_t escaped_of(struct json_cut *c, uint64_t backslashes, unsigned n)
+{
+	uint64_t escaped = 0;
+
+	if (!backslashes && !c->escaped)
+		return 0;
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t bit = UINT64_C(1) << i;
+
+		if (c->escaped) {
+			escaped |= bit;
+			c->escaped = false;
+		} else {
+			c->escaped = (backslashes & bit) != 0;
+		}
+	}
+	return escaped;
+}
+
+/* Bytes from a quote, which is within, to the next, which is not. */
+static uint64_t strings_of(struct json_cut *c, uint64_t quotes, unsigned n)
+{
+	for (unsigned i = 1; i < 64; i *= 2)
+		quotes ^= quotes << i;
+	quotes ^= c->in_string ? ~UINT64_C(0) : 0;
+	c->in_string = quotes >> (n - 1) & 1;
+	return quotes;
+}
+
+/* Brackets outside of texts, 64 bytes at a time. A backslash outside of a text escapes, too: that is
+ * no JSON either way. True: the value ended behind one of them, or it is bad. False: more bytes are
+ * needed. */
+static bool scan_brackets(struct json_cut *c)
+{
+	while (c->at < c->n) {
+		const unsigned char *p = c->buf + c->at;
+		unsigned n = c->n - c->at < 64 ? (unsigned)(c->n - c->at) : 64;
+		uint64_t there = ~UINT64_C(0) >> (64 - n), escaped = escaped_of(c, bits_of(p, '\\'), n);
+		uint64_t outside = there & ~strings_of(c, bits_of(p, '"') & ~escaped & there, n) & ~escaped;
+		uint64_t opens = (bits_of(p, '{') | bits_of(p, '[')) & outside;
+		uint64_t both = opens | ((bits_of(p, '}') | bits_of(p, ']')) & outside);
+
+		for (; both; both &= both - 1) {
+			unsigned i = (unsigned)__builtin_ctzll(both);
+
+			if (opens >> i & 1) {
+				if (++c->depth <= JSON_CUT_DEPTH)
+					continue;
+				bad(c, "it is nested too deeply");
+				return true;
+			}
+			if (--c->depth == 0) {
+				c->at += i + 1;
+				return true;
+			}
+		}
+		c->at += n;
+	}
+	return false;
+}
+
+/* To the end of a text, or of what is there. */
+static bool scan_string(struct json_cut *c)
+{
+	while (c->at < c->n) {
 		unsigned char b = c->buf[c->at++];
 
 		if (c->escaped)
 			c->escaped = false;
 		else if (b == '\\')
 			c->escaped = true;
-		else
-			c->in_string = b != '"';
+		else if (b == '"')
+			return true;
 	}
-}
-
-/* True: the value ended, or it is bad. False: more bytes are needed. */
-static bool scan_brackets(struct json_cut *c)
-{
-	do {
-		if (c->in_string)
-			scan_string(c);
-		while (c->at < c->n && !c->in_string) {
-			switch (c->buf[c->at++]) {
-			case '"':
-				c->in_string = true;
-				break;
-			case '{':
-			case '[':
-				if (++c->depth > JSON_CUT_DEPTH) {
-					bad(c, "it is nested too deeply");
-					return true;
-				}
-				break;
-			case '}':
-			case ']':
-				if (--c->depth == 0)
-					return true;
-				break;
-			default:
-				break;
-			}
-		}
-	} while (c->at < c->n);
 	return false;
 }
 
@@ -128,10 +181,8 @@ static bool scan(struct json_cut *c, unsigned char first)
 {
 	if (first == '{' || first == '[')
 		return scan_brackets(c);
-	if (first == '"') {
-		scan_string(c);
-		return !c->in_string;
-	}
+	if (first == '"')
+		return scan_string(c);
 	while (c->at < c->n && is_scalar(c->buf[c->at]))
 		c->at++;
 	return c->at < c->n;

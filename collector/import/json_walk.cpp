@@ -15,6 +15,7 @@ struct json_walk {
 	ondemand::parser parser;
 	void (*take)(void *arg, const struct json_item *v);
 	void *arg;
+	bool plain; /* there is no escape in the text */
 };
 
 namespace {
@@ -86,6 +87,39 @@ void take_bracket(struct json_walk *w, struct json_item *v, char type)
 	w->take(w->arg, v);
 }
 
+bool take_key(struct json_walk *w, struct json_item *v, ondemand::field &field)
+{
+	std::string_view key;
+
+	if (w->plain) {
+		v->key = field.key().raw();
+		v->n_key = (size_t)((const char *)rawmemchr(v->key, '"') - v->key);
+		return true;
+	}
+	if (field.unescaped_key().get(key))
+		return false;
+	v->key = key.data();
+	v->n_key = key.size();
+	return true;
+}
+
+bool take_string(struct json_walk *w, struct json_item *v, std::string_view token, ondemand::value value)
+{
+	if (w->plain) {
+		token = trimmed(token);
+		if (token.size() < 2)
+			return false;
+		token = token.substr(1, token.size() - 2);
+	} else if (value.get_string().get(token)) {
+		return false;
+	}
+	v->type = '"';
+	v->text = token.data();
+	v->n_text = token.size();
+	w->take(w->arg, v);
+	return true;
+}
+
 bool walk_value(struct json_walk *w, struct json_item v, ondemand::value value);
 
 bool walk_object(struct json_walk *w, struct json_item v, ondemand::object object)
@@ -96,12 +130,9 @@ bool walk_object(struct json_walk *w, struct json_item v, ondemand::object objec
 	inner.depth++;
 	for (auto result : object) {
 		ondemand::field field;
-		std::string_view key;
 
-		if (std::move(result).get(field) || field.unescaped_key().get(key))
+		if (std::move(result).get(field) || !take_key(w, &inner, field))
 			return false;
-		inner.key = key.data();
-		inner.n_key = key.size();
 		if (!walk_value(w, inner, field.value()))
 			return false;
 	}
@@ -143,15 +174,8 @@ bool walk_value(struct json_walk *w, struct json_item v, ondemand::value value)
 
 		return !value.get_array().get(list) && walk_list(w, v, list);
 	}
-	if (token[0] == '"') {
-		if (value.get_string().get(token))
-			return false;
-		v.type = '"';
-		v.text = token.data();
-		v.n_text = token.size();
-		w->take(w->arg, &v);
-		return true;
-	}
+	if (token[0] == '"')
+		return take_string(w, &v, token, value);
 	return take_token(w, &v, token);
 }
 
@@ -177,6 +201,7 @@ extern "C" bool json_walk(struct json_walk *w, const char *text, size_t n,
 
 	w->take = take;
 	w->arg = arg;
+	w->plain = !memchr(text, '\\', n);
 	if (n == 0 || w->parser.iterate(padded_string_view(text, n, n + SIMDJSON_PADDING)).get(doc))
 		return false;
 	if (text[0] == '{')

@@ -21,11 +21,11 @@ static bool copy(char *out, size_t n_out, const struct json_item *v)
 	return n < v->n_text;
 }
 
-static bool is(const struct json_item *v, const char *key)
+static inline bool is(const struct json_item *v, const char *key)
 {
-	size_t n = strlen(key);
-
-	return v->n_key == n && memcmp(v->key, key, n) == 0;
+	/* Most differ in the first byte. */
+	return v->n_key > 0 && v->key[0] == key[0] && v->n_key == strlen(key) &&
+	       memcmp(v->key, key, v->n_key) == 0;
 }
 
 static bool has_text(const struct json_item *v)

@@ -173,7 +173,7 @@ class Own(Folder):
                 ("a.json", b"not json", "is of no format that this release reads"),
                 ("b.json", b"", "is empty"),
                 ("c.json", b'{"traceEvents":[{"ph":"X"', "is no JSON: "),
-                ("d.json", b'{"some":"thing"}', "an object without traceEvents"),
+                ("d.json", b'{"some":"thing"}', "is of no format that this release reads"),
                 ("e.json", b"[[1]]", "events are no list of objects, near byte 1"),
                 ("f.json.gz", gzip.compress(json.dumps(profile(1, 0, 0)).encode())[:300], "damaged or cut off"),
                 ("g.json", b"[" * 100000, "is nested too deeply"),
