@@ -1,6 +1,7 @@
 /* trace_merge.c - what several threads read, put together in the order of the files. */
 #include "trace.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@ void trace_init_beside(struct trace *part, struct trace *t)
 static bool refuse(struct trace_input *in, const char *why)
 {
 	in->fine = false;
+	in->rank = -1;
+	in->n_events = 0;
 	snprintf(in->outcome, sizeof in->outcome, "%s", why);
 	return false;
 }
@@ -88,10 +91,71 @@ static bool move_ranks(struct trace *t, struct trace *part)
 	return true;
 }
 
-static bool move_groups(struct trace *t, const struct trace *part)
+/* ---- groups ---- */
+
+static const struct trace_group *find_group(const struct trace *t, const char *name)
+{
+	for (uint32_t i = 0; i < t->n_groups; i++)
+		if (strcmp(t->groups[i].name, name) == 0)
+			return &t->groups[i];
+	return NULL;
+}
+
+static bool rename_text(char **text, const char *from, const char *to)
+{
+	char *copy;
+
+	if (!*text || strcmp(*text, from) != 0)
+		return true;
+	copy = strdup(to);
+	if (!copy)
+		return false;
+	free(*text);
+	*text = copy;
+	return true;
+}
+
+/* Wherever the part has it: as a name of its ranks' events, and in rows. */
+static bool rename_group(struct trace *part, const char *from, const char *to)
+{
+	bool fine = true;
+
+	for (uint32_t i = 0; i < part->n_ranks; i++) {
+		json_t *ids = part->ranks[i].name_ids, *id = json_object_get(ids, from);
+
+		if (!id)
+			continue;
+		fine &= rename_text(&part->ranks[i].names[json_integer_value(id) - 1], from, to) &&
+			json_object_set(ids, to, id) == 0 && json_object_del(ids, from) == 0;
+	}
+	for (uint32_t i = 0; i < part->n_rows; i++)
+		for (uint32_t k = 0; k < part->rows[i].n_values; k++)
+			fine &= rename_text(&part->rows[i].values[k].text, from, to);
+	return fine;
+}
+
+/* Names may be a rank's own: "1" of ranks 0 and 1 is not "1" of 2 and 3. */
+static bool move_group(struct trace *t, struct trace *part, const struct trace_group *g)
+{
+	const struct trace_group *known = find_group(t, g->name);
+	char name[400];
+
+	if (!known || g->n_ranks == 0)
+		return trace_group(t, g->name, g->ranks, g->n_ranks);
+	if (known->n_ranks == g->n_ranks && memcmp(known->ranks, g->ranks, g->n_ranks * sizeof *g->ranks) == 0)
+		return true;
+	snprintf(name, sizeof name, "%.300s of ranks %d to %d", g->name, g->ranks[0], g->ranks[g->n_ranks - 1]);
+	if (!rename_group(part, g->name, name)) {
+		t->no_memory = true;
+		return false;
+	}
+	return trace_group(t, name, g->ranks, g->n_ranks);
+}
+
+static bool move_groups(struct trace *t, struct trace *part)
 {
 	for (uint32_t i = 0; i < part->n_groups; i++)
-		if (!trace_group(t, part->groups[i].name, part->groups[i].ranks, part->groups[i].n_ranks))
+		if (!move_group(t, part, &part->groups[i]))
 			return false;
 	return true;
 }
@@ -137,7 +201,7 @@ bool trace_merge(struct trace *t, struct trace *part, struct trace_input *in)
 	t->no_memory |= part->no_memory;
 	if (!t->no_memory && fits(t, part, in)) {
 		move_job(t, part);
-		(void)(move_ranks(t, part) && move_groups(t, part) && move_rows(t, part));
+		(void)(move_groups(t, part) && move_ranks(t, part) && move_rows(t, part));
 	}
 	trace_fini(part);
 	return !t->no_memory;
