@@ -148,6 +148,7 @@ static bool scan_brackets(struct json_cut *c)
 			if (opens >> i & 1) {
 				if (++c->depth <= JSON_CUT_DEPTH)
 					continue;
+				c->at += i;
 				bad(c, "it is nested too deeply");
 				return true;
 			}

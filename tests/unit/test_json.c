@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 struct text {
 	const char *text;
@@ -378,7 +379,7 @@ static void test_a_deep_event_is_read_up_to_the_limit(void **state)
 
 static void test_members_are_kept_up_to_a_limit(void **state)
 {
-	char *text = malloc(64u << 20), *at = text + sprintf(text, "{");
+	char *text = malloc(4u << 20), *at = text + sprintf(text, "{");
 	struct text t;
 	uint64_t n;
 
@@ -401,6 +402,39 @@ static void test_members_are_kept_up_to_a_limit(void **state)
 	free(text);
 }
 
+static void test_no_part_of_a_file_is_taken_for_the_whole(void **state)
+{
+	static const char text[] = "{\"a\":[1,\"b\"],\"traceEvents\":[{\"name\":\"x\\n\",\"ts\":1.5},{}],\"c\":{\"d\":null}}";
+
+	(void)state;
+	for (size_t n = 0; n < sizeof text - 1; n++) {
+		char part[sizeof text];
+		struct text t;
+		uint64_t n_events;
+
+		snprintf(part, sizeof part, "%.*s", (int)n, text);
+		begin(&t, part, 5);
+		if (read_to_end(&n_events) != TRACE_EVENTS_BAD || !strstr(trace_events_why(events), "is no JSON: "))
+			fail_msg("taken for whole: %s", part);
+	}
+}
+
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define MAX_PEAK_MB 1000 /* the sanitizer's */
+#else
+#define MAX_PEAK_MB 32
+#endif
+
+/* The last one: what all tests before it needed, gigabytes of text among them. */
+static void test_all_that_took_little_memory(void **state)
+{
+	struct rusage u;
+
+	(void)state;
+	assert_int_equal(getrusage(RUSAGE_SELF, &u), 0);
+	assert_in_range(u.ru_maxrss / 1024, 1, MAX_PEAK_MB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,6 +450,8 @@ int main(void)
 		cmocka_unit_test(test_what_cannot_end_well_ends_early),
 		cmocka_unit_test(test_a_deep_event_is_read_up_to_the_limit),
 		cmocka_unit_test(test_members_are_kept_up_to_a_limit),
+		cmocka_unit_test(test_no_part_of_a_file_is_taken_for_the_whole),
+		cmocka_unit_test(test_all_that_took_little_memory),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
