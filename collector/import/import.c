@@ -80,6 +80,8 @@ bool import_file(struct trace *t, struct trace_input *in, const struct import_pr
 		refuse(in, r->source.why);
 	source_close(&r->source);
 	free(r);
+	for (uint32_t i = 0; i < t->n_ranks && !t->no_memory; i++)
+		(void)trace_sort(t, &t->ranks[i]);
 	return !t->no_memory;
 }
 
