@@ -82,6 +82,10 @@ bool import_file(struct trace *t, struct trace_input *in, const struct import_pr
 	free(r);
 	for (uint32_t i = 0; i < t->n_ranks && !t->no_memory; i++)
 		(void)trace_sort(t, &t->ranks[i]);
+	if (t->no_memory) {
+		in->fine = false;
+		trace_explain(t, in->outcome, sizeof in->outcome);
+	}
 	return !t->no_memory;
 }
 

@@ -133,9 +133,9 @@ static bool grow(struct runs *r)
 	size_t want = r->n_alloc ? 2 * r->n_alloc : 64, more = (want - r->n_alloc) * r->size;
 	unsigned char *grown;
 
-	if (want * r->size > MAX_BUFFER_BYTES)
+	if (r->n_alloc > 0 && want * r->size > MAX_BUFFER_BYTES)
 		return false;
-	if (want * r->size <= MIN_BUFFER_BYTES)
+	if (r->n_alloc == 0 || want * r->size <= MIN_BUFFER_BYTES)
 		spill_take(r->spill, more);
 	else if (!spill_ask(r->spill, more, 0))
 		return false;
