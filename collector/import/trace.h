@@ -30,7 +30,7 @@ struct trace_rank {
 	int64_t at_ns, lo_ns, hi_ns;
 	int64_t best_ns; /* of the offset: what is likeliest */
 	int64_t first_ns, last_ns; /* of its events; INT64_MAX, INT64_MIN = none */
-	/* Own to trace_events.c, NULL = none: events by time, collectives as they were said. */
+	/* Own to trace_say.c, NULL = none: events by time, collectives as they were said. */
 	struct runs *events[TRACE_RINGS], *calls;
 	char **names; /* id - 1, owned */
 	uint32_t n_names, n_names_alloc;

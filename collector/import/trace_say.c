@@ -1,4 +1,4 @@
-/* trace_events.c - the events of a trace: said in any order, read in the order of time,
+/* trace_say.c - the events of a trace: said in any order, read in the order of time,
  * most of them not in memory. */
 #include "trace.h"
 
