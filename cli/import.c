@@ -17,13 +17,16 @@
 #include <jansson.h>
 
 #define MAX_FILES 65536
-#define OPTION_TMP 256
+#define MAX_MEMORY_MIB 65536
+
+enum { OPTION_TMP = 256, OPTION_MEMORY };
 
 struct import_options {
 	const char *db, *tmp;
 	const char **files;
 	uint32_t n_files;
 	bool json;
+	size_t memory_bytes;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -36,6 +39,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_TMP:
 		o->tmp = arg;
+		return 0;
+	case OPTION_MEMORY:
+		o->memory_bytes = (size_t)cli_number(state, "--memory", arg, 1, MAX_MEMORY_MIB) << 20;
 		return 0;
 	case 'j':
 		o->json = true;
@@ -153,7 +159,7 @@ static struct spill *make_spill(const struct import_options *o)
 	char folder[4096];
 
 	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - o->db) + 1 : 1, slash ? o->db : ".");
-	return spill_new(o->tmp ? o->tmp : of_user && of_user[0] ? of_user : folder, SPILL_MEMORY_BYTES);
+	return spill_new(o->tmp ? o->tmp : of_user && of_user[0] ? of_user : folder, o->memory_bytes);
 }
 
 /* The catalogue's name without its folder and ending. */
@@ -211,6 +217,7 @@ int cmd_import(int argc, char **argv)
 		{"db", 'd', "FILE", 0, "the catalogue to make; it must not be there yet", 0},
 		{"tmp", OPTION_TMP, "DIR", 0, "what does not fit into memory is kept here meanwhile, in files without a "
 		 "name (default: $TMPDIR, else the database's folder)", 0},
+		{"memory", OPTION_MEMORY, "MIB", 0, "how much of what is read may be in memory at once (default: 48)", 0},
 		{"json", 'j', 0, 0, "what came of each file, as one JSON object", 0},
 		{0},
 	};
@@ -230,7 +237,8 @@ int cmd_import(int argc, char **argv)
 		0,
 		0,
 		0};
-	struct import_options o = { .files = calloc((size_t)argc + 1, sizeof *o.files) };
+	struct import_options o = { .files = calloc((size_t)argc + 1, sizeof *o.files),
+				    .memory_bytes = SPILL_MEMORY_BYTES };
 	struct trace_input *inputs = NULL;
 	struct trace t;
 	int status = EXIT_USAGE;

@@ -14,6 +14,7 @@
 #define SECOND INT64_C(1000000000)
 #define TICK_NS (SECOND / 10)
 #define MAX_TICKS 20000 /* of a whole trace: a long one has coarser ones */
+#define MAX_ROWS 4096 /* written at once */
 #define AFTER_NS (5 * SECOND) /* what waits for late words has waited long enough */
 
 struct feed {
@@ -240,7 +241,7 @@ static bool put_start(struct feed *f)
 	for (uint32_t i = 0; i < f->t->n_ranks && fine; i++)
 		fine = put_names(f, i) && put_records(f, i);
 	for (uint32_t i = 0; i < f->t->n_rows && fine; i++)
-		fine = put_row(f, &f->t->rows[i]);
+		fine = put_row(f, &f->t->rows[i]) && (f->job->imported.n < MAX_ROWS || write_job(f));
 	for (uint32_t i = 0; i < f->t->n_what_ifs && fine; i++) {
 		struct fact_what_if *v = FACTS_PUSH(&f->job->facts, what_ifs);
 

@@ -93,6 +93,16 @@ struct trace_rank *trace_add_rank(struct trace *t, int32_t rank, const char *hos
 	return r->name_ids ? r : NULL;
 }
 
+/* Is there room for texts and numbers of that size, in n allocations? */
+static bool keep(struct trace *t, size_t n_bytes, size_t n)
+{
+	n_bytes += 16 * n;
+	if (t->kept_bytes + n_bytes > TRACE_MAX_KEPT_BYTES)
+		return false;
+	t->kept_bytes += n_bytes;
+	return true;
+}
+
 uint32_t trace_name(struct trace *t, struct trace_rank *r, const char *name)
 {
 	const json_t *known = json_object_get(r->name_ids, name);
@@ -100,7 +110,7 @@ uint32_t trace_name(struct trace *t, struct trace_rank *r, const char *name)
 
 	if (known)
 		return (uint32_t)json_integer_value(known);
-	if (!name[0] || r->n_names == TRACE_MAX_NAMES)
+	if (!name[0] || r->n_names == TRACE_MAX_NAMES || !keep(t, 2 * strlen(name) + 64, 4))
 		return 0;
 	/* What is no UTF-8 has no name. */
 	if (json_object_set_new(r->name_ids, name, json_integer(r->n_names + 1)) != 0)
@@ -120,8 +130,13 @@ uint32_t trace_name(struct trace *t, struct trace_rank *r, const char *name)
 bool trace_note(struct trace *t, struct trace_rank *r, int64_t at_ns, const char *category,
 		const char *fields)
 {
-	struct trace_record *v = more(t, &r->records, &r->n_records, &r->n_records_alloc, sizeof *v);
+	struct trace_record *v;
 
+	if (!keep(t, sizeof *v + strlen(category) + strlen(fields), 2)) {
+		t->n_left_out++;
+		return true;
+	}
+	v = more(t, &r->records, &r->n_records, &r->n_records_alloc, sizeof *v);
 	if (!v)
 		return false;
 	*v = (struct trace_record){ at_ns, strdup(category), strdup(fields) };
@@ -155,13 +170,35 @@ bool trace_group(struct trace *t, const char *name, const int32_t *ranks, uint32
 	return true;
 }
 
+static size_t row_bytes(const char *types, va_list args)
+{
+	size_t n = sizeof(struct trace_row);
+
+	for (; *types; types++) {
+		const char *text = NULL;
+
+		if (*types == 'i')
+			(void)va_arg(args, int64_t);
+		else if (*types == 'r')
+			(void)va_arg(args, double);
+		else
+			text = va_arg(args, const char *);
+		n += sizeof(struct trace_value) + (text ? strlen(text) + 17 : 0);
+	}
+	return n;
+}
+
 bool trace_row(struct trace *t, const char *table, const char *types, ...)
 {
 	struct trace_row *r;
+	size_t n_bytes;
 	va_list args;
 
-	if (t->n_rows == TRACE_MAX_ROWS) {
-		t->n_rows_left_out++;
+	va_start(args, types);
+	n_bytes = row_bytes(types, args);
+	va_end(args);
+	if (t->n_rows == TRACE_MAX_ROWS || !keep(t, n_bytes, 1)) {
+		t->n_left_out++;
 		return true;
 	}
 	r = more(t, &t->rows, &t->n_rows, &t->n_rows_alloc, sizeof *r);

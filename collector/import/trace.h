@@ -12,6 +12,7 @@
 
 #define TRACE_MAX_NAMES 65536
 #define TRACE_MAX_ROWS (1u << 20)
+#define TRACE_MAX_KEPT_BYTES (64u << 20) /* of names, records and rows together */
 
 enum { TRACE_HOST, TRACE_DEVICE, TRACE_RINGS };
 
@@ -75,7 +76,8 @@ struct trace {
 	uint32_t n_what_ifs, first_step, last_step; /* steps: that were replayed */
 	struct trace_row *rows;
 	uint32_t n_rows, n_rows_alloc;
-	uint64_t n_rows_left_out; /* over TRACE_MAX_ROWS */
+	uint64_t n_left_out; /* records and rows for which there was no room */
+	size_t kept_bytes;   /* about */
 	int32_t world_size; /* 0 = unknown */
 	char layout[256];   /* JSON, "" = unknown */
 	uint32_t reference; /* the clock that is the job's */
@@ -111,6 +113,7 @@ uint32_t trace_name(struct trace *t, struct trace_rank *r, const char *name);
 bool trace_say(struct trace *t, struct trace_rank *r, unsigned ring, const struct event *ev);
 /* Both ends of a collective on the device, which files of other ranks are matched by. */
 bool trace_say_call(struct trace *t, struct trace_rank *r, const struct event *begin, const struct event *end);
+/* Too many are counted and left out. */
 bool trace_note(struct trace *t, struct trace_rank *r, int64_t at_ns, const char *category,
 		const char *fields);
 bool trace_has_group(const struct trace *t, const char *name);
