@@ -1,4 +1,5 @@
 /* trace_merge.c - what several threads read, put together in the order of the files. */
+#include "spill.h"
 #include "trace.h"
 
 #include <stdio.h>
@@ -7,8 +8,8 @@
 
 void trace_init_beside(struct trace *part, struct trace *t)
 {
-	(void)t;
 	trace_init(part);
+	part->spill = spill_ref(t->spill);
 }
 
 static bool refuse(struct trace_input *in, const char *why)
@@ -106,7 +107,8 @@ static bool move_rows(struct trace *t, struct trace *part)
 		t->rows[t->n_rows++] = part->rows[i];
 		part->rows[i] = (struct trace_row){ 0 };
 	}
-	t->n_rows_left_out += part->n_rows_left_out + (part->n_rows - n);
+	t->n_left_out += part->n_left_out + (part->n_rows - n);
+	t->kept_bytes += part->kept_bytes;
 	return true;
 }
 
