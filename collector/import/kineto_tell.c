@@ -201,29 +201,6 @@ static enum event_dtype dtype_of(const char *name, uint64_t *ret_bytes)
 	return DTYPE_UNKNOWN;
 }
 
-/* "[0, 1, 2]". 0 when it is something else, or cut. */
-static uint32_t parse_ranks(const char *text, int32_t *out, uint32_t max)
-{
-	uint32_t n = 0;
-
-	if (*text++ != '[')
-		return 0;
-	while (n < max) {
-		char *end;
-		long rank = strtol(text, &end, 10);
-
-		if (end == text || rank < 0 || rank >= FACT_MAX_RANKS)
-			return 0;
-		out[n++] = (int32_t)rank;
-		text = end;
-		if (*text == ']')
-			return n;
-		if (*text++ != ',')
-			return 0;
-	}
-	return 0;
-}
-
 struct counter {
 	uint32_t name; /* of the rank */
 	uint32_t n;
@@ -265,17 +242,6 @@ static uint32_t next_number(struct teller *w, uint32_t group)
 	return 0;
 }
 
-/* The default group's name where nothing tells of it. */
-static void name_group(const struct call *c, char *out, size_t n_out)
-{
-	if (!c || !c->group[0])
-		snprintf(out, n_out, "collectives");
-	else if (c->desc[0] && strcmp(c->desc, "undefined") != 0)
-		snprintf(out, n_out, "%s (%s)", c->group, c->desc);
-	else
-		snprintf(out, n_out, "%s", c->group);
-}
-
 static void tell_call(struct teller *w, const struct kept *v, bool has_steps)
 {
 	const struct call *c = v->call ? &w->k->calls[v->call - 1] : NULL;
@@ -285,10 +251,9 @@ static void tell_call(struct teller *w, const struct kept *v, bool has_steps)
 	uint64_t element_bytes = 0;
 	enum event_dtype dtype = c ? dtype_of(c->dtype, &element_bytes) : DTYPE_UNKNOWN;
 	uint16_t flags = event_coll_flags(op, dtype);
-	int32_t ranks[128];
-	uint32_t n_ranks, group, number;
+	const struct kineto_label *label;
+	uint32_t group, number;
 	uint64_t bytes = c && c->n_in > 0 && c->n_in < INT64_C(1) << 50 ? (uint64_t)c->n_in * element_bytes : 0;
-	char name[160];
 
 	/* Ranks begin to record at different calls; the steps are the same. A message has
 	 * two ends that the file does not name. */
@@ -297,16 +262,16 @@ static void tell_call(struct teller *w, const struct kept *v, bool has_steps)
 		say(w, v, TRACE_DEVICE, v->end_ns, EVENT_KERNEL_END, v->stream, name_of(w, v), v->launch, 0);
 		return;
 	}
-	name_group(c, name, sizeof name);
-	group = trace_name(w->k->trace, w->r, name);
+	label = kineto_group_of(w->k, v->call);
+	w->full |= !label;
+	if (!label)
+		return;
+	group = trace_name(w->k->trace, w->r, label->name);
 	number = next_number(w, group);
 	if (number == UINT32_MAX)
 		return;
-	n_ranks = c && !c->ranks_cut ? parse_ranks(c->ranks, ranks, 128) : 0;
-	if (n_ranks > 0 && (c->size < 0 || c->size == n_ranks))
-		w->full |= !trace_group(w->k->trace, name, ranks, n_ranks);
-	if (v->launch)
-		say(w, v, TRACE_HOST, v->launched_ns, EVENT_COLL_SUBMIT, flags, group, number,
+	if (v->launch) /* stamps of two clocks may say that it was after the begin */
+		say(w, v, TRACE_HOST, v->launched_ns < v->begin_ns ? v->launched_ns : v->begin_ns, EVENT_COLL_SUBMIT, flags, group, number,
 		    event_submit_b(-1, v->launch));
 	say(w, v, TRACE_DEVICE, v->begin_ns, EVENT_COLL_BEGIN, flags, group, number, bytes);
 	say(w, v, TRACE_DEVICE, v->end_ns, EVENT_COLL_END, flags, group, number, bytes);
@@ -338,8 +303,11 @@ static void tell(struct teller *w, const struct kept *v, bool has_steps)
 		say(w, v, TRACE_DEVICE, v->end_ns, EVENT_KERNEL_END, v->stream, name_of(w, v), v->launch, 0);
 		return;
 	case KEPT_CALL:
+	case KEPT_HOST_CALL:
 		tell_call(w, v, has_steps);
 		return;
+	case KEPT_RANGE:
+	case KEPT_DEVICE_RANGE:
 	case KEPT_NOTE:
 	case KEPT_PARAMS:
 		return;
@@ -376,10 +344,12 @@ bool kineto_tell(struct kineto *k, struct trace_rank *r, uint64_t *ret_n_events)
 	drop_repeated_steps(k);
 	for (uint32_t i = 0; i < k->n; i++)
 		has_steps |= k->v[i].sort == KEPT_STEP;
+	kineto_profile_begin(k);
 	for (uint32_t i = 0; i < k->n && !w.full; i++)
-		tell(&w, &k->v[i], has_steps);
+		if (kineto_profile_take(k, &k->v[i]))
+			tell(&w, &k->v[i], has_steps);
 	*ret_n_events = w.n_said;
 	if (w.full)
 		return kineto_fail(k, "has more events than %u", TRACE_MAX_EVENTS);
-	return true;
+	return kineto_profile_end(k, r->rank);
 }
