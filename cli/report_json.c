@@ -125,6 +125,7 @@ static bool set_collectives(json_t *report, struct db *d)
 	json_t *v = rows_one(d, sql_report_collectives);
 
 	return v && set(v, "last_arrival", rows_all(d, sql_report_last_arrival)) &&
+	       set(v, "arrivals", rows_all(d, sql_report_arrivals)) &&
 	       set(v, "classes", rows_all(d, sql_report_comm_classes)) &&
 	       set(report, "collectives", v);
 }

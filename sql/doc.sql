@@ -69,6 +69,7 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('collective', 'n_expected', 'ranks', 'Members of the group; NULL unknown'),
   ('collective', 'n_seen', 'ranks', 'Ranks that arrived'),
   ('collective', 'gap', '0/1', 'It began on all ranks at once: waits are the gaps before it, skew_ns and last_rank go by who was ready when'),
+  ('collective', 'latest_rank', '', 'Rank that came last by the likeliest offsets of the clocks, proven only where decided; NULL where a rank was not seen'),
   ('collective_rank', 'comm_id', '', 'Name of the process group'),
   ('collective_rank', 'seq', '', 'Number of the call in its group'),
   ('collective_rank', 'step', '', 'Step it belongs to; NULL unknown'),

@@ -34,7 +34,9 @@ SELECT g.name AS comm_id, c.seq,
          WHEN 8 THEN 'int16' WHEN 9 THEN 'int32' WHEN 10 THEN 'int64' WHEN 11 THEN 'bool'
          WHEN 12 THEN 'object' ELSE 'unknown' END AS dtype,
        c.bytes, c.step, c.first_arrival_ns, c.last_arrival_ns, c.end_ns, c.skew_ns, c.skew_err_ns,
-       c.last_rank, c.decided, c.mismatch, c.n_expected, c.n_seen, c.gap
+       c.last_rank, c.decided, c.mismatch, c.n_expected, c.n_seen, c.gap,
+       CASE WHEN c.n_seen = coalesce(c.n_expected, c.n_seen) AND NOT c.gap
+         THEN (SELECT a.value ->> 0 FROM json_each(c.arrivals) a ORDER BY a.value ->> 1 DESC LIMIT 1) END AS latest_rank
 FROM raw_collective c JOIN raw_group g USING (group_id);
 
 DROP VIEW IF EXISTS collective_rank;

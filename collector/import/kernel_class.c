@@ -54,6 +54,9 @@ static bool is_annotation(const char *category)
 
 static enum profile_role role_on_host(const char *category, const char *name)
 {
+	/* Most events are the host's operators, and "aten::…". */
+	if (!strchr("pPnNrRhHxXcCuUgGmM", name[0]))
+		return is_annotation(category) ? ROLE_RANGE : ROLE_NONE;
 	if (starts(name, "ProfilerStep#"))
 		return ROLE_STEP;
 	if (is_note(name))
@@ -67,7 +70,7 @@ static enum profile_role role_on_host(const char *category, const char *name)
 
 /* ---- the device's side ---- */
 
-static bool is_copy(const char *category)
+bool kernel_is_copy(const char *category)
 {
 	return ends(category, "memcpy") || ends(category, "memset");
 }
@@ -78,7 +81,7 @@ static bool is_work(const char *category)
 	static const char *const words[] = { "kernel", "concurrent_kernel", "mtia_ccp_events", "hpu_op",
 					     "collective_comm", NULL };
 
-	return is_any(category, words) || is_copy(category);
+	return is_any(category, words) || kernel_is_copy(category);
 }
 
 /* cuda_runtime, cuda_driver, hip_runtime, xpu_runtime, mtia_runtime, privateuse1_driver;
@@ -90,8 +93,10 @@ static bool is_runtime(const char *category)
 
 enum profile_role profile_role(const char *category, const char *name)
 {
+	if (strcmp(category, "cpu_op") == 0)
+		return role_on_host(category, name);
 	if (is_work(category))
-		return kernel_class(category, name) ? ROLE_WORK : ROLE_NONE;
+		return ROLE_WORK;
 	if (is_runtime(category))
 		return has(name, "Synchronize") ? ROLE_WAIT : ROLE_LAUNCH;
 	if (starts(category, "gpu_") || starts(category, "mtia_"))
@@ -124,14 +129,12 @@ static bool is_communication(const char *name)
 	return false;
 }
 
-static bool is_memory(const char *category, const char *name)
+static bool is_memory(const char *name)
 {
 	static const char *const begins[] = { "Memcpy", "Memset", "hipMemcpy", "hipMemset", "dma",
 					      "CopyHostToDevice", "CopyDeviceToHost", "CopyDeviceToDevice",
 					      "FillBuffer" };
 
-	if (is_copy(category))
-		return true;
 	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
 		if (starts(name, begins[i]))
 			return true;
@@ -148,11 +151,11 @@ static bool is_mark(const char *name)
 	return is_any(name, marks);
 }
 
-unsigned kernel_class(const char *category, const char *name)
+unsigned kernel_class(const char *name)
 {
 	if (is_mark(name))
 		return 0;
 	if (is_communication(name))
 		return CLASS_COMMUNICATION;
-	return is_memory(category, name) ? CLASS_MEMORY : CLASS_COMPUTE;
+	return is_memory(name) ? CLASS_MEMORY : CLASS_COMPUTE;
 }

@@ -23,8 +23,10 @@ enum profile_role {
 enum { CLASS_COMPUTE = 1, CLASS_COMMUNICATION = 2, CLASS_MEMORY = 4 }; /* bits */
 
 enum profile_role profile_role(const char *category, const char *name);
-/* Of what runs on a device. 0: it is no work but a mark (events, waits between streams). */
-unsigned kernel_class(const char *category, const char *name);
+/* Of what runs on a device. 0: it is no work but a mark (events, waits between streams).
+ * What is of a category of copies is one whatever its name. */
+unsigned kernel_class(const char *name);
+bool kernel_is_copy(const char *category);
 /* Does the kernel do a whole call of a communication library? Calls are counted by their
  * kernels: what is a part of one (the phases of DeepEP) must not be. */
 bool kernel_is_call(const char *name);

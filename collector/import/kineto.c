@@ -130,6 +130,21 @@ static uint32_t stream_of(const struct trace_event *ev)
 	return stream >= 0 && stream < 65535 ? (uint32_t)stream + 1 : 0;
 }
 
+/* Names say it, and come again and again. False: it is no work. */
+static bool classify(struct kineto *k, const struct trace_event *ev, struct kept *v)
+{
+	enum { ASKED = 64, CALL = 32 };
+	uint8_t spare = 0, *known = v->name && k->name_classes ? &k->name_classes[v->name] : &spare;
+
+	if (!*known)
+		*known = (uint8_t)(ASKED | kernel_class(ev->name) | (kernel_is_call(ev->name) ? CALL : 0));
+	v->class = *known & (CALL - 1);
+	if (v->class == CLASS_COMPUTE && kernel_is_copy(ev->category))
+		v->class = CLASS_MEMORY;
+	v->sort = *known & CALL ? KEPT_CALL : KEPT_WORK;
+	return v->class != 0;
+}
+
 static bool keep(struct kineto *k, const struct trace_event *ev, enum kept_sort sort, int64_t number)
 {
 	struct kept v = { .number = or_unknown(number), .sort = (uint8_t)sort,
@@ -144,10 +159,11 @@ static bool keep(struct kineto *k, const struct trace_event *ev, enum kept_sort 
 	v.begin_ns = ev->ts_ns;
 	v.end_ns = ev->ts_ns + (ev->dur_ns > 0 ? ev->dur_ns : 1);
 	v.stream = stream_of(ev);
-	if (sort == KEPT_WORK || sort == KEPT_CALL)
-		v.class = (uint8_t)kernel_class(ev->category, ev->name);
-	if (!find_name(k, ev->name, &v.name) ||
-	    ((sort == KEPT_CALL || sort == KEPT_PARAMS) && !find_call(k, ev, &v.call)) ||
+	if (!find_name(k, ev->name, &v.name))
+		return false;
+	if (sort == KEPT_WORK && !classify(k, ev, &v))
+		return true;
+	if (((v.sort == KEPT_CALL || v.sort == KEPT_PARAMS) && !find_call(k, ev, &v.call)) ||
 	    !grow(k, &k->v, k->n, &k->n_alloc, sizeof *k->v, KINETO_MAX_EVENTS))
 		return false;
 	kineto_profile_saw(k, &v);
@@ -163,7 +179,7 @@ static bool take_event(struct kineto *k, const struct trace_event *ev)
 		return true;
 	switch (profile_role(ev->category, ev->name)) {
 	case ROLE_WORK:
-		return keep(k, ev, kernel_is_call(ev->name) ? KEPT_CALL : KEPT_WORK, number);
+		return keep(k, ev, KEPT_WORK, number);
 	case ROLE_WAIT:
 		return keep(k, ev, KEPT_WAIT, -1);
 	case ROLE_LAUNCH:
@@ -330,6 +346,7 @@ static void free_all(struct kineto *k)
 		free(k->names[i]);
 	free(k->names);
 	free(k->calls);
+	free(k->name_classes);
 	free(k->v);
 	json_decref(k->name_ids);
 	kineto_groups_free(k);
@@ -340,7 +357,7 @@ enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct 
 				size_t n_why)
 {
 	struct kineto k = { .trace = t, .rank = -1, .world_size = -1, .why = why, .n_why = n_why,
-			    .name_ids = json_object() };
+			    .name_ids = json_object(), .name_classes = calloc(MAX_NAMES + 1, 1) };
 	enum import_outcome o = IMPORT_FAILED;
 
 	why[0] = '\0';

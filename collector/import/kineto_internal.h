@@ -52,6 +52,7 @@ struct kineto {
 	char **names;
 	uint32_t n_names, n_names_alloc;
 	void *name_ids; /* json_t */
+	uint8_t *name_classes; /* of kernels, by name: 0 = not asked yet; owned */
 	int64_t base_ns;
 	int64_t rank, world_size; /* -1 = not told */
 	char host[64];		  /* a mark of it, never its name; "" = not told */
