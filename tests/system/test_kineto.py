@@ -350,7 +350,9 @@ class Traps(Kineto):
                 t = 1000 + 9000 * step
                 m.step(step, t, 8990)
                 m.call(t + 500, 100, ranks=ranks, **{"Process Group Name": "1", "Process Group Description": "tp"})
-                for at in (2000, 4000):
+                for at in (1000, 1500, 2500): # more calls than the others, and no others' clocks in them
+                    m.call(t + at, 100, ranks=ranks, **{"Process Group Name": "1", "Process Group Description": "tp"})
+                for at in (3000, 5000):
                     m.call(t + at + 100 * rank, 900 - 100 * rank, ranks="[0, 1, 2, 3]", **{"Group size": 4})
             files.append(m.json())
         self.assertEqual(self.take(*files), ["ok"] * 4)
