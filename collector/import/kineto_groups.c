@@ -188,26 +188,14 @@ static void name_group(const struct call *c, char *out, size_t n_out)
 		snprintf(out, n_out, "%s", c->group);
 }
 
-static const struct trace_group *known(const struct trace *t, const char *name)
+/* Names may be a rank's own: "1" of ranks 0 and 1 is not "1" of 2 and 3. So it is named by
+ * its ranks as well, as long as it is not of all. */
+static void name_members(const struct kineto *k, struct kineto_label *v, const int32_t *ranks, uint32_t n)
 {
-	for (uint32_t i = 0; i < t->n_groups; i++)
-		if (strcmp(t->groups[i].name, name) == 0)
-			return &t->groups[i];
-	return NULL;
-}
+	size_t at = strlen(v->name);
 
-/* Names may be a rank's own: "1" of ranks 0 and 1 is not "1" of 2 and 3. */
-static bool put_group(struct kineto *k, struct kineto_label *v, const int32_t *ranks, uint32_t n)
-{
-	const struct trace_group *g = known(k->trace, v->name);
-
-	if (g && (g->n_ranks != n || memcmp(g->ranks, ranks, n * sizeof *ranks) != 0)) {
-		size_t at = strlen(v->name);
-
+	if (n != k->world_size)
 		snprintf(v->name + at, sizeof v->name - at, " of ranks %d to %d", ranks[0], ranks[n - 1]);
-		g = known(k->trace, v->name);
-	}
-	return g || trace_group(k->trace, v->name, ranks, n);
 }
 
 static bool make_label(struct kineto *k, const struct call *c, struct kineto_label *v)
@@ -219,8 +207,9 @@ static bool make_label(struct kineto *k, const struct call *c, struct kineto_lab
 	name_group(c, v->name, sizeof v->name);
 	k->groups.n_cut += n == 0 && c->ranks[0];
 	if (n > 0) {
+		name_members(k, v, ranks, n);
 		v->ranks = text_of(ranks, n);
-		fine = v->ranks && put_group(k, v, ranks, n);
+		fine = v->ranks && trace_group(k->trace, v->name, ranks, n);
 	}
 	free(ranks);
 	return fine || no_memory(k);

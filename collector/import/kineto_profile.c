@@ -44,11 +44,19 @@ static struct profile_sum *find_sum(struct kineto *k, struct profile_sums *s, ui
 	return &s->v[s->n - 1];
 }
 
+/* A file may say that a few took centuries each. */
+static int64_t longer(int64_t sum_ns, const struct kept *v)
+{
+	int64_t ns = v->end_ns - v->begin_ns;
+
+	return sum_ns > INT64_MAX - ns ? INT64_MAX : sum_ns + ns;
+}
+
 static void count(struct profile_sum *s, const struct kept *v)
 {
 	if (s->n++ == 0)
 		s->first_ns = v->begin_ns;
-	s->sum_ns += v->end_ns - v->begin_ns;
+	s->sum_ns = longer(s->sum_ns, v);
 	s->last_ns = v->begin_ns;
 }
 
@@ -146,7 +154,7 @@ static void take_work(struct kineto *k, const struct kept *v)
 		s = range_around(p, v);
 		if (s) {
 			s->n_work++;
-			s->work_ns += v->end_ns - v->begin_ns;
+			s->work_ns = longer(s->work_ns, v);
 		}
 	}
 	if (v->class != CLASS_COMMUNICATION)

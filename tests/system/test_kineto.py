@@ -242,7 +242,7 @@ class Traps(Kineto):
         self.assertEqual(len(self.sql("SELECT * FROM profile_breakdown WHERE step IS NULL")), 2) # each alone is fine
 
     def test_t7_clocks_seconds_or_a_fraction_of_a_millisecond_apart(self):
-        for ahead in (5_000_000, -90_000_000, 300):
+        for ahead in (5_000_000, -3_600_000_000, 300, 90_000_000_000):
             self.assertEqual(self.take(*job(2, (0, 900), ahead=(4_000_000_000, 4_000_000_000 + ahead))), ["ok", "ok"])
             hosts = {h["host"]: h for h in self.report()["clock"]["hosts"]}
             apart = hosts["of rank 0"]["offset_ns"] - hosts["of rank 1"]["offset_ns"]
@@ -350,13 +350,15 @@ class Traps(Kineto):
                 t = 1000 + 9000 * step
                 m.step(step, t, 8990)
                 m.call(t + 500, 100, ranks=ranks, **{"Process Group Name": "1", "Process Group Description": "tp"})
-                for at in (2000, 4000):
+                for at in (1000, 1500, 2500): # more calls than the others, and no others' clocks in them
+                    m.call(t + at, 100, ranks=ranks, **{"Process Group Name": "1", "Process Group Description": "tp"})
+                for at in (3000, 5000):
                     m.call(t + at + 100 * rank, 900 - 100 * rank, ranks="[0, 1, 2, 3]", **{"Group size": 4})
             files.append(m.json())
         self.assertEqual(self.take(*files), ["ok"] * 4)
         self.assertEqual(self.sql("SELECT DISTINCT comm_id, n_expected, n_seen FROM collective ORDER BY comm_id"),
                          [{"comm_id": "0 (default_pg)", "n_expected": 4, "n_seen": 4},
-                          {"comm_id": "1 (tp)", "n_expected": 2, "n_seen": 2},
+                          {"comm_id": "1 (tp) of ranks 0 to 1", "n_expected": 2, "n_seen": 2},
                           {"comm_id": "1 (tp) of ranks 2 to 3", "n_expected": 2, "n_seen": 2}])
 
     def test_t14_a_rank_that_only_the_name_tells(self):
