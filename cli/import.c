@@ -18,6 +18,7 @@
 
 #define MAX_FILES 65536
 #define MAX_MEMORY_MIB 65536
+#define CACHE_BYTES (32u << 20)
 
 enum { OPTION_TMP = 256, OPTION_MEMORY };
 
@@ -208,6 +209,7 @@ static int import(const struct import_options *o, struct trace *t, struct trace_
 		fine = trace_feed(t,
 				  &(struct feed_config){ .db = o->db, .run_id = run_id, .inputs = inputs,
 							 .n_inputs = o->n_files,
+							 .cache_bytes = o->memory_bytes < CACHE_BYTES ? o->memory_bytes : CACHE_BYTES,
 							 .progress = terminal ? on_feed : NULL, .arg = &told },
 				  why, sizeof why) == 0;
 	end_progress(terminal);

@@ -495,9 +495,11 @@ int trace_feed(struct trace *t, const struct feed_config *cfg, char *why, size_t
 	f.job = job_new();
 	if (fine && (!f.rings || !f.hosts || !f.job))
 		fine = fail(&f, -ENOMEM);
-	fine = fine && check(&f, store_open(&f.store, &(struct store_config){ .path = cfg->db })) &&
-	       check(&f, core_new(&f.core, &(struct core_config){ .n_ranks = t->n_ranks }, &f.job->facts)) && put_start(&f) && put_events(&f) &&
-	       put_end(&f);
+	fine = fine && check(&f, store_open(&f.store, &(struct store_config){ .path = cfg->db, .is_draft = true,
+										  .cache_bytes = cfg->cache_bytes })) &&
+	       check(&f, core_new(&f.core, &(struct core_config){ .n_ranks = t->n_ranks, .no_heat = true },
+				  &f.job->facts)) &&
+	       put_start(&f) && put_events(&f) && put_end(&f);
 	fine = close_rings(&f) && fine;
 	core_free(f.core);
 	store_close(f.store);
