@@ -355,3 +355,14 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('input', 'outcome', '', 'ok, or a sentence that says what was wrong'),
   ('input', 'rank', '', 'Global rank that it tells of; NULL for none or several'),
   ('input', 'n_events', '', 'Events that it gave');
+
+INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('timeline_stage', 'step', '', 'Number of the step in the file'),
+  ('timeline_stage', 'rank', '', 'Rank of the worker in this catalogue'),
+  ('timeline_stage', 'stage', '', 'Its pipeline stage; NULL = the file does not tell'),
+  ('timeline_stage', 'n_forward', '', 'Forwards of micro-batches, of each model chunk'),
+  ('timeline_stage', 'forward_ns', 'ns', 'Their sum'),
+  ('timeline_stage', 'n_backward', '', 'Backwards of micro-batches, of each model chunk'),
+  ('timeline_stage', 'backward_ns', 'ns', 'Their sum'),
+  ('timeline_stage', 'span_ns', 'ns', 'From the begin of the step to the end of the last forward or backward, over all workers; NULL = nothing was computed'),
+  ('timeline_stage', 'idle_ratio', '1 = 100 %', 'Part of span_ns in which this worker did neither');

@@ -278,3 +278,7 @@ FROM raw_what_if;
 
 DROP VIEW IF EXISTS input;
 CREATE VIEW input AS SELECT input_id AS id, file, format, outcome, rank, n_events FROM raw_input;
+
+DROP VIEW IF EXISTS timeline_stage;
+CREATE VIEW timeline_stage AS
+SELECT step, rank, stage, n_forward, forward_ns, n_backward, backward_ns, span_ns, idle_ratio FROM raw_timeline_stage;

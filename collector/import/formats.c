@@ -4,8 +4,10 @@
 #include <string.h>
 
 extern const struct import_format format_timeline, format_kineto;
+extern const struct import_format format_spans;
 
 const struct import_format *const import_formats[] = {
+	&format_spans,
 	&format_timeline,
 	&format_kineto,
 	NULL,

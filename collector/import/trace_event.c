@@ -31,15 +31,30 @@ static void take_number(int64_t *ret, enum json_token t, const struct json_scan 
 		*ret = v;
 }
 
+static int number_of(const struct json_scan *s)
+{
+	static const struct {
+		const char *key;
+		enum trace_number number;
+	} known[] = {
+		{ "step", TRACE_STEP }, { "iteration", TRACE_STEP }, { "model_chunk", TRACE_CHUNK },
+		{ "seq_id", TRACE_SEQ }, { "mb_id", TRACE_MICRO }, { "microbatch", TRACE_MICRO },
+		{ "correlation", TRACE_CORRELATION }, { "External id", TRACE_EXTERNAL },
+		{ "stream", TRACE_STREAM }, { "bytes", TRACE_BYTES }, { "In msg nelems", TRACE_N_IN },
+		{ "Out msg nelems", TRACE_N_OUT }, { "Group size", TRACE_GROUP_SIZE },
+		{ "pp_rank", TRACE_STAGE }, { "pp_rk", TRACE_STAGE }, { "dp_rank", TRACE_REPLICA },
+		{ "dp_rk", TRACE_REPLICA }, { "tp_rank", TRACE_TENSOR }, { "tp_rk", TRACE_TENSOR },
+		{ "g_rk", TRACE_RANK },
+	};
+
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (is(s, known[i].key))
+			return (int)known[i].number;
+	return -1;
+}
+
 static bool read_args(struct json_scan *s, struct trace_event *ret)
 {
-	static const char *const numbers[TRACE_N_NUMBERS] = {
-		[TRACE_STEP] = "step", [TRACE_CHUNK] = "model_chunk", [TRACE_SEQ] = "seq_id",
-		[TRACE_MICRO] = "mb_id", [TRACE_CORRELATION] = "correlation",
-		[TRACE_EXTERNAL] = "External id", [TRACE_STREAM] = "stream",
-		[TRACE_BYTES] = "bytes", [TRACE_N_IN] = "In msg nelems",
-		[TRACE_N_OUT] = "Out msg nelems", [TRACE_GROUP_SIZE] = "Group size",
-	};
 	static const char *const texts[TRACE_N_TEXTS] = {
 		[TRACE_NAME] = "name", [TRACE_COLLECTIVE] = "Collective name",
 		[TRACE_DTYPE] = "dtype", [TRACE_GROUP] = "Process Group Name",
@@ -49,10 +64,8 @@ static bool read_args(struct json_scan *s, struct trace_event *ret)
 	enum json_token t;
 
 	while ((t = json_scan_next(s)) == JSON_SCAN_KEY) {
-		int number = -1, text = -1;
+		int number = number_of(s), text = -1;
 
-		for (int i = 0; i < TRACE_N_NUMBERS && number < 0; i++)
-			number = is(s, numbers[i]) ? i : -1;
 		for (int i = 0; i < TRACE_N_TEXTS && text < 0 && number < 0; i++)
 			text = is(s, texts[i]) ? i : -1;
 		t = json_scan_next(s);
