@@ -4,12 +4,13 @@
 #include <string.h>
 
 extern const struct import_format format_timeline, format_kineto;
-extern const struct import_format format_spans;
+extern const struct import_format format_spans, format_megatron_log;
 
 const struct import_format *const import_formats[] = {
 	&format_spans,
 	&format_timeline,
 	&format_kineto,
+	&format_megatron_log, /* reads all of what no other knows */
 	NULL,
 };
 

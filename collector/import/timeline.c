@@ -3,6 +3,7 @@
 
 #include "../graph/replay.h"
 
+#include <ctype.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -423,9 +424,16 @@ bool timeline_read(struct trace *t, struct json_scan *s, uint64_t *ret_n_events,
 	return fine;
 }
 
+/* A list; logs, too, begin with a bracket, and a word or number behind it. */
 static bool is_timeline(const struct import_head *h)
 {
-	return head_first(h) == '[';
+	const unsigned char *at = memchr(h->bytes, '[', h->n_bytes), *end = h->bytes + h->n_bytes;
+
+	if (head_first(h) != '[')
+		return false;
+	for (at++; at < end && isspace(*at);)
+		at++;
+	return at == end || !isalnum(*at);
 }
 
 static enum import_outcome read_file(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
