@@ -6,8 +6,8 @@
  * backwards have stages, waiting is the gap before them (spans_link.c). Profilers' traces,
  * with launches and kernels, are Kineto's.
  */
+#include "spans.h"
 #include "spans_internal.h"
-#include "trace_event.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -81,16 +81,31 @@ static int32_t small(int64_t v, int32_t limit)
 	return v >= 0 && v < limit ? (int32_t)v : -1;
 }
 
+/* The first of these arguments that there is; -1 = none. */
+static int32_t argument(const struct trace_event *ev, const char *a, const char *b, int32_t limit)
+{
+	int64_t v;
+
+	if (!trace_event_arg_integer(ev, a, &v) && !trace_event_arg_integer(ev, b, &v))
+		return -1;
+	return small(v, limit);
+}
+
+static struct mark mark_of(const struct trace_event *ev)
+{
+	return (struct mark){ .at_ns = ev->ts_ns, .end_ns = ev->ts_ns, .phase = ev->phase == 'I' ? 'i' : ev->phase,
+			      .step = argument(ev, "iteration", "step", INT32_MAX),
+			      .micro = argument(ev, "microbatch", "mb_id", INT32_MAX),
+			      .chunk = argument(ev, "model_chunk", "chunk", INT32_MAX),
+			      .stage = argument(ev, "pp_rank", "pp_rk", FACT_MAX_RANKS),
+			      .replica = argument(ev, "dp_rank", "dp_rk", FACT_MAX_RANKS),
+			      .tensor = argument(ev, "tp_rank", "tp_rk", FACT_MAX_RANKS),
+			      .rank = argument(ev, "g_rk", "global_rank", FACT_MAX_RANKS) };
+}
+
 static bool take_event(struct spans *s, const struct trace_event *ev)
 {
-	struct mark m = { .at_ns = ev->ts_ns, .end_ns = ev->ts_ns, .phase = ev->phase == 'I' ? 'i' : ev->phase,
-			  .step = small(ev->numbers[TRACE_STEP], INT32_MAX),
-			  .micro = small(ev->numbers[TRACE_MICRO], INT32_MAX),
-			  .chunk = small(ev->numbers[TRACE_CHUNK], INT32_MAX),
-			  .stage = small(ev->numbers[TRACE_STAGE], FACT_MAX_RANKS),
-			  .replica = small(ev->numbers[TRACE_REPLICA], FACT_MAX_RANKS),
-			  .tensor = small(ev->numbers[TRACE_TENSOR], FACT_MAX_RANKS),
-			  .rank = small(ev->numbers[TRACE_RANK], FACT_MAX_RANKS) };
+	struct mark m = mark_of(ev);
 
 	if (!m.phase || !strchr("BEXi", m.phase))
 		return true;
@@ -109,44 +124,17 @@ static bool take_event(struct spans *s, const struct trace_event *ev)
 	return true;
 }
 
-static bool read_events(struct spans *s, struct json_scan *in)
+static bool read_events(struct spans *s, struct trace_events *in)
 {
+	enum trace_events_got got;
 	struct trace_event ev;
-	enum json_token t;
 
-	while ((t = json_scan_next(in)) == JSON_SCAN_OBJECT) {
-		if (!trace_event_read(in, &ev))
-			return timeline_fail(&s->l, "is no JSON: %s", in->why);
+	while ((got = trace_events_next(in, &ev)) == TRACE_EVENTS_ONE)
 		if (!take_event(s, &ev))
 			return false;
-	}
-	return t == JSON_SCAN_ARRAY_END ||
-	       timeline_fail(&s->l, in->failed ? "is no JSON: %s" : "is no list of events%s", in->why);
-}
-
-/* The events wherever they are: the whole, or under a key of it. */
-static bool read_all(struct spans *s, struct json_scan *in)
-{
-	enum json_token t = json_scan_next(in);
-	bool any = t == JSON_SCAN_ARRAY;
-
-	if (t == JSON_SCAN_ARRAY && !read_events(s, in))
-		return false;
-	if (t == JSON_SCAN_OBJECT) {
-		while ((t = json_scan_next(in)) == JSON_SCAN_KEY) {
-			bool events = strcmp(in->text, "traceEvents") == 0;
-
-			t = json_scan_next(in);
-			any |= events && t == JSON_SCAN_ARRAY;
-			if (events && t == JSON_SCAN_ARRAY ? !read_events(s, in) : !json_scan_skip(in, t))
-				return timeline_fail(&s->l, "is no JSON: %s", in->why);
-		}
-		if (t != JSON_SCAN_OBJECT_END)
-			return timeline_fail(&s->l, "is no JSON: %s", in->why);
-	}
-	if (!any || json_scan_next(in) != JSON_SCAN_END)
-		return timeline_fail(&s->l, in->failed ? "is no JSON: %s" : "is no list of events%s", in->why);
-	return true;
+	if (got == TRACE_EVENTS_BAD)
+		return timeline_fail(&s->l, "%s", trace_events_why(in));
+	return trace_events_has_list(in) || trace_events_is_list(in) || timeline_fail(&s->l, "is no list of events");
 }
 
 static size_t add(char *out, size_t n_out, size_t at, const char *what, uint64_t n)
@@ -184,8 +172,8 @@ static void free_all(struct spans *s)
 	timeline_free(&s->l);
 }
 
-enum import_outcome spans_read(struct trace *t, struct trace_input *in, struct json_scan *scan, char *why, size_t n_why);
-enum import_outcome spans_read(struct trace *t, struct trace_input *in, struct json_scan *scan, char *why, size_t n_why)
+enum import_outcome spans_read(struct trace *t, struct trace_input *in, struct trace_events *events, char *why,
+			       size_t n_why)
 {
 	struct spans s = { .l = { .trace = t, .why = why, .n_why = n_why }, .lane_ids = json_object(),
 			   .name_ids = json_object() };
@@ -193,7 +181,7 @@ enum import_outcome spans_read(struct trace *t, struct trace_input *in, struct j
 
 	why[0] = '\0';
 	t->no_memory |= !s.lane_ids || !s.name_ids;
-	fine = s.lane_ids && s.name_ids && read_all(&s, scan) && spans_collect(&s);
+	fine = s.lane_ids && s.name_ids && read_events(&s, events) && spans_collect(&s);
 	if (fine && s.n == 0) {
 		free_all(&s);
 		return IMPORT_UNKNOWN;
@@ -206,8 +194,10 @@ enum import_outcome spans_read(struct trace *t, struct trace_input *in, struct j
 	fine = fine && timeline_finish(&s.l);
 	in->n_events = s.n;
 	in->format = s.pipeline ? "MegatronApp timeline" : "Chrome trace of spans";
-	if (fine)
+	if (fine) {
 		say_what_differs(&s, why, n_why);
+		trace_events_remark(events, why, n_why);
+	}
 	free_all(&s);
 	return fine ? IMPORT_OK : IMPORT_FAILED;
 }
@@ -228,15 +218,13 @@ static bool is_spans(const struct import_head *h)
 static enum import_outcome read_file(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
 				     size_t n_why)
 {
-	struct json_scan *scan = malloc(sizeof *scan);
+	struct trace_events *events = trace_events_open(read, arg, NULL);
 	enum import_outcome o = IMPORT_FAILED;
 
-	t->no_memory |= !scan;
-	if (scan) {
-		json_scan_init(scan, read, arg);
-		o = spans_read(t, in, scan, why, n_why);
-	}
-	free(scan);
+	t->no_memory |= !events;
+	if (events)
+		o = spans_read(t, in, events, why, n_why);
+	trace_events_close(events);
 	return o;
 }
 
