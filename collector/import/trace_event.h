@@ -12,17 +12,16 @@
 
 /* Numbers of "args" that somebody reads. */
 enum trace_number {
-	TRACE_STEP,	   /* or iteration */
+	TRACE_STEP,
 	TRACE_CHUNK,	   /* model_chunk */
 	TRACE_SEQ,	   /* seq_id */
-	TRACE_MICRO,	   /* mb_id, microbatch */
+	TRACE_MICRO,	   /* mb_id */
 	TRACE_CORRELATION, /* a launch and what it launched */
 	TRACE_EXTERNAL,	   /* External id: an operator and its launches */
 	TRACE_STREAM,
 	TRACE_BYTES,
 	TRACE_N_IN, TRACE_N_OUT, /* In, Out msg nelems */
 	TRACE_GROUP_SIZE,
-	TRACE_STAGE, TRACE_REPLICA, TRACE_TENSOR, TRACE_RANK, /* of a pipeline's worker */
 	TRACE_N_NUMBERS,
 };
 
