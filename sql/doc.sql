@@ -408,3 +408,42 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('megatron_pipeline', 'idle_ratio', '1 = 100 %', 'Part of the step without forward, backward and optimizer'),
   ('megatron_pipeline', 'idle_theory_ratio', '1 = 100 %', '(p - 1) / (v m + p - 1)'),
   ('megatron_pipeline', 'least_forward_ms', 'ms', 'Median of the least forward-compute over ranks; NULL = not said');
+
+INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('et_trace', 'trace', '', 'Number of the file among execution traces'),
+  ('et_trace', 'rank', '', 'Global rank, of the file''s name or of its calls; NULL = not known'),
+  ('et_trace', 'n_nodes', '', 'Nodes'),
+  ('et_trace', 'schema', '', 'Version that the file says'),
+  ('et_trace', 'n_comms', '', 'Nodes that communicate'),
+  ('et_trace', 'n_data', '', 'Edges of data'),
+  ('et_trace', 'n_control', '', 'Edges of control; of PyTorch''s chakra schemata the caller'),
+  ('et_trace', 'n_parent', '', 'Edges from a caller'),
+  ('et_trace', 'n_unknown', '', 'Edges from an id that no node has'),
+  ('et_trace', 'n_duplicate', '', 'Nodes with an id that one before them has'),
+  ('et_trace', 'n_cyclic', '', 'Nodes on cycles of dependencies, or between two');
+
+INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('et_node', 'trace', '', 'Number of the file among execution traces'),
+  ('et_node', 'rank', '', 'Global rank; NULL = not known'),
+  ('et_node', 'id', '', 'Its number in the file'),
+  ('et_node', 'name', '', 'Operator, kernel or call'),
+  ('et_node', 'type', '', 'Chakra''s: compute, send, receive, collective, …; NULL = not said'),
+  ('et_node', 'parent', '', 'The id of its caller; NULL = none or not said'),
+  ('et_node', 'dur_us', 'us', 'How long it took, where the trace was joined with a profile'),
+  ('et_node', 'is_comm', '', '1 = it communicates'),
+  ('et_node', 'collective', '', 'Which call'),
+  ('et_node', 'comm_group', '', 'Its process group'),
+  ('et_node', 'seq', '', 'Number of the call'),
+  ('et_node', 'n_in', 'elements', 'What goes in'),
+  ('et_node', 'n_out', 'elements', 'What comes out'),
+  ('et_node', 'bytes', 'bytes', 'What goes in'),
+  ('et_node', 'dtype', '', 'Type of the elements'),
+  ('et_node', 'source', '', 'Sending rank'),
+  ('et_node', 'target', '', 'Receiving rank');
+
+INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('et_edge', 'trace', '', 'Number of the file among execution traces'),
+  ('et_edge', 'rank', '', 'Global rank; NULL = not known'),
+  ('et_edge', 'from_id', '', 'The node that comes first'),
+  ('et_edge', 'to_id', '', 'The one behind it'),
+  ('et_edge', 'kind', '', 'data, control or parent');

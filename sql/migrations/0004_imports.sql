@@ -18,3 +18,18 @@ CREATE TABLE raw_megatron_pipeline (
   optimizer_ms REAL, receive_wait_ms REAL, receive_wait_theory_ms REAL, embedding_ms REAL, embedding_theory_ms REAL,
   idle_ratio REAL, idle_theory_ratio REAL, least_forward_ms REAL
 ) STRICT;
+
+-- Execution traces (PyTorch, PARAM, Chakra): a file each, its nodes and what comes before what.
+CREATE TABLE raw_et_trace (
+  trace INTEGER PRIMARY KEY, rank INTEGER, n_nodes INTEGER NOT NULL, schema TEXT, n_comms INTEGER NOT NULL,
+  n_data INTEGER NOT NULL, n_control INTEGER NOT NULL, n_parent INTEGER NOT NULL, n_unknown INTEGER NOT NULL,
+  n_duplicate INTEGER NOT NULL, n_cyclic INTEGER NOT NULL
+) STRICT;
+CREATE TABLE raw_et_node (
+  trace INTEGER NOT NULL, rank INTEGER, id INTEGER NOT NULL, name TEXT NOT NULL, type TEXT, parent INTEGER, dur_us INTEGER,
+  is_comm INTEGER NOT NULL, collective TEXT, comm_group TEXT, seq INTEGER, n_in INTEGER, n_out INTEGER, bytes INTEGER,
+  dtype TEXT, source INTEGER, target INTEGER
+) STRICT;
+CREATE TABLE raw_et_edge (
+  trace INTEGER NOT NULL, rank INTEGER, from_id INTEGER NOT NULL, to_id INTEGER NOT NULL, kind TEXT NOT NULL
+) STRICT;
