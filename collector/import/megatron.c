@@ -16,6 +16,8 @@
 #include <string.h>
 #include <strings.h>
 
+#define LISTED_WIDTH 47
+
 enum { LISTING_NONE, LISTING_OVER_RANKS, LISTING_RANKS };
 
 static bool grow(struct megatron *m, void *v, uint32_t n, uint32_t *n_alloc, size_t size, uint32_t max)
@@ -264,6 +266,8 @@ static bool take_listed(struct megatron *m, const char *line)
 	if (!colon)
 		return false;
 	n = word_before(line, colon, &name);
+	if (n == 0 || (colon[-1] != '.' && n < LISTED_WIDTH)) /* dots lead to the value where there is room for them */
+		return false;
 	value = colon + 1 + strspn(colon + 1, " ");
 	if (*value == '(') {
 		comma = strchr(value, ',');
@@ -273,7 +277,7 @@ static bool take_listed(struct megatron *m, const char *line)
 			   number_of(value + 1, (size_t)(comma - value - 1)));
 		return true;
 	}
-	if (n == 0 || isnan(number_of(value, strlen(value))))
+	if (isnan(number_of(value, strlen(value))))
 		return false;
 	add_sample(m, name, n, -1, number_of(value, strlen(value)), NAN);
 	return true;

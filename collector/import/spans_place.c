@@ -111,6 +111,9 @@ static void rank_by(struct spans *s, const struct seat *v, size_t n)
 			break;
 	}
 	timeline_rank_workers(&s->l);
+	/* Of no pipeline each file may show some ranks only. */
+	for (size_t i = 0; i < n && !s->pipeline; i++)
+		s->l.workers[i].rank = s->l.workers[i].job_rank;
 }
 
 static void place_worker(struct spans *s, const struct seat *v, size_t i)

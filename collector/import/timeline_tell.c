@@ -203,7 +203,7 @@ static bool make_ranks(struct timeline *l)
 	if (!l->unplaced)
 		snprintf(t->layout, sizeof t->layout, "{\"dp\":%u,\"pp\":%u,\"workers\":%u}", l->n_dp, l->n_pp,
 		 l->n_workers);
-	t->world_size = (int32_t)l->n_workers;
+	t->world_size = l->unplaced ? 0 : (int32_t)l->n_workers;
 	t->clock_method = "one clock: the file's own time line";
 	return true;
 }
