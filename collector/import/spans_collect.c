@@ -1,5 +1,5 @@
 /* spans_collect.c - events of a trace as whole spans, and the steps that they mark. */
-#include "pairs.h"
+#include "span_pairs.h"
 #include "spans_internal.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-#include "pairs.h"
+#include "span_pairs.h"
 
 #include <stdlib.h>
 

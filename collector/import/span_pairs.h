@@ -1,4 +1,4 @@
-/* pairs.h - begins and ends of spans, as some traces have them, put together.
+/* span_pairs.h - begins and ends of spans, as some traces have them, put together.
  *
  * A thread's spans are nested: an end closes the newest open begin of its name, and one
  * without a name the newest. What was begun inside of it and has no end, and an end
