@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-extern const struct import_format format_timeline, format_kineto;
+extern const struct import_format format_timeline, format_kineto, format_nccl_log;
 
 const struct import_format *const import_formats[] = {
 	&format_timeline,
 	&format_kineto,
+	&format_nccl_log,
 	NULL,
 };
 
