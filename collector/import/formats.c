@@ -3,9 +3,12 @@
 
 #include <string.h>
 
-extern const struct import_format format_timeline, format_kineto, format_nccl_log;
+extern const struct import_format format_nccl_profiler, format_nccl_inspector, format_timeline, format_kineto,
+	format_nccl_log;
 
 const struct import_format *const import_formats[] = {
+	&format_nccl_profiler,
+	&format_nccl_inspector,
 	&format_timeline,
 	&format_kineto,
 	&format_nccl_log,

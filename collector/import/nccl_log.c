@@ -399,11 +399,11 @@ static enum import_outcome read_file(struct trace *t, struct trace_input *in, by
 {
 	struct nccl_log l = { .trace = t, .worker_ids = json_object(), .process_ids = json_object() };
 	struct lines lines = { 0 };
+	uint32_t n_rows = t->n_rows;
 	enum import_outcome o = IMPORT_FAILED;
 	char *line;
 	size_t n;
 
-	(void)in;
 	t->no_memory |= !l.worker_ids || !l.process_ids || !lines_open(&lines, read, arg);
 	while (!t->no_memory && (line = lines_next(&lines, &n)))
 		read_line(&l, line);
@@ -412,10 +412,13 @@ static enum import_outcome read_file(struct trace *t, struct trace_input *in, by
 			snprintf(why, n_why, "has no line of NCCL");
 			o = IMPORT_UNKNOWN;
 		} else if (put_rows(&l)) {
+			in->n_events = l.n_lines;
 			tell(&l, &lines, why, n_why);
 			o = IMPORT_OK;
 		}
 	}
+	if (o != IMPORT_OK)
+		trace_forget_rows(t, n_rows);
 	lines_close(&lines);
 	json_decref(l.worker_ids);
 	json_decref(l.process_ids);

@@ -18,6 +18,7 @@ struct seat { /* a process that is a rank of the job */
 	const char *version, *network, *interfaces; /* NULL = not told */
 	const struct trace_row *bootstrap;
 	int64_t n_cards;
+	uint32_t index; /* of the trace's ranks */
 	bool complete;
 };
 
@@ -94,26 +95,32 @@ static bool gather(struct seats *s, int64_t n_ranks)
 /* Ranks that no other file has brought. Hosts of logs have no known clocks, and no times. */
 static bool add_ranks(struct seats *s)
 {
-	for (uint32_t i = 0; i < s->n; i++) {
-		struct trace_rank *r;
+	uint32_t *at = calloc(FACT_MAX_RANKS, sizeof *at); /* index + 1, by rank */
+	bool fine = at != NULL;
 
-		if (trace_find_rank(s->t, (int32_t)s->v[i].rank))
-			continue;
-		r = trace_add_rank(s->t, (int32_t)s->v[i].rank, s->v[i].host);
-		if (!r)
-			return false;
-		r->clock = s->t->reference;
+	for (uint32_t i = 0; i < s->t->n_ranks && fine; i++)
+		at[s->t->ranks[i].rank] = i + 1;
+	for (uint32_t i = 0; i < s->n && fine; i++) {
+		struct seat *v = &s->v[i];
+		struct trace_rank *r = at[v->rank] ? NULL : trace_add_rank(s->t, (int32_t)v->rank, v->host);
+
+		fine = r || at[v->rank];
+		if (r) {
+			r->clock = s->t->reference;
+			at[v->rank] = s->t->n_ranks;
+		}
+		v->index = at[v->rank] - 1;
 	}
-	return true;
+	free(at);
+	return fine;
 }
 
 /* ---- records ---- */
 
 static bool note(struct seats *s, const struct seat *v, const char *category, json_t *fields)
 {
-	struct trace_rank *r = trace_find_rank(s->t, (int32_t)v->rank);
 	char *text = json_dumps(fields, JSON_COMPACT);
-	bool fine = r && text && trace_note(s->t, r, 0, category, text);
+	bool fine = text && trace_note(s->t, &s->t->ranks[v->index], 0, category, text);
 
 	free(text);
 	json_decref(fields);

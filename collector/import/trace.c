@@ -208,6 +208,12 @@ bool trace_row(struct trace *t, const char *table, const char *types, ...)
 	return !t->no_memory;
 }
 
+void trace_forget_rows(struct trace *t, uint32_t n)
+{
+	while (t->n_rows > n)
+		free_row(&t->rows[--t->n_rows]);
+}
+
 struct placed {
 	struct event ev;
 	uint32_t at;

@@ -102,6 +102,8 @@ bool trace_group(struct trace *t, const char *name, const int32_t *ranks, uint32
  * counted and left out. False only without memory. */
 #define TRACE_NULL INT64_MIN
 bool trace_row(struct trace *t, const char *table, const char *types, ...);
+/* All but the first n: of a file that turned out to be none. */
+void trace_forget_rows(struct trace *t, uint32_t n);
 /* By time; of one time, what ends goes before what begins, else as they were said. So
  * nothing may have no length: its end would go before its begin. */
 bool trace_sort(struct trace *t, struct trace_rank *r);

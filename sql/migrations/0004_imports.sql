@@ -24,7 +24,7 @@ CREATE TABLE raw_nccl_perf (comm TEXT NOT NULL, n_ranks INTEGER, rank INTEGER, h
   algorithm TEXT, protocol TEXT, enqueue_ns INTEGER, enqueue_dur_ns INTEGER,
   begin_ns INTEGER, end_ns INTEGER);
 CREATE INDEX nccl_perf_by_call ON raw_nccl_perf (comm, kind, op, sn);
-CREATE TABLE raw_nccl_drop (comm TEXT NOT NULL, rank INTEGER, host TEXT, pid INTEGER, counter TEXT NOT NULL, n INTEGER);
+CREATE TABLE raw_nccl_drop (comm TEXT, rank INTEGER, host TEXT, pid INTEGER, counter TEXT NOT NULL, n INTEGER);
 CREATE TABLE raw_topo_gpu (file TEXT NOT NULL, host TEXT, bus_id TEXT, device INTEGER, rank INTEGER, sm INTEGER, gdr INTEGER,
   numa INTEGER, speed_gts REAL, width INTEGER, n_nvlinks INTEGER);
 CREATE TABLE raw_topo_nic (file TEXT NOT NULL, host TEXT, bus_id TEXT, name TEXT, device INTEGER, port INTEGER, speed_mbps INTEGER,
