@@ -4,7 +4,7 @@
 #include <string.h>
 
 extern const struct import_format format_nccl_profiler, format_nccl_inspector, format_timeline, format_kineto,
-	format_nccl_log;
+	format_nccl_log, format_nccl_topology;
 
 const struct import_format *const import_formats[] = {
 	&format_nccl_profiler,
@@ -12,6 +12,7 @@ const struct import_format *const import_formats[] = {
 	&format_timeline,
 	&format_kineto,
 	&format_nccl_log,
+	&format_nccl_topology,
 	NULL,
 };
 
