@@ -7,11 +7,11 @@ extern const struct import_format format_nccl_profiler, format_nccl_inspector, f
 	format_nccl_log, format_nccl_topology;
 
 const struct import_format *const import_formats[] = {
+	&format_nccl_log,
 	&format_nccl_profiler,
 	&format_nccl_inspector,
 	&format_timeline,
 	&format_kineto,
-	&format_nccl_log,
 	&format_nccl_topology,
 	NULL,
 };

@@ -114,7 +114,7 @@ static bool take_call(struct inspector *s, const json_t *header, const json_t *v
 	p.busbw_gbs = real_at(v, message ? "p2p_busbw_gbs" : "coll_busbw_gbs");
 	p.algorithm = text_at(v, "coll_algo");
 	p.protocol = text_at(v, "coll_proto");
-	if (!p.comm || !p.op) {
+	if (!p.comm || !p.op || strlen(p.comm) >= NCCL_KEY || strlen(p.op) > 31) {
 		s->n_bad++;
 		return true;
 	}

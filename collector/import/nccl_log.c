@@ -247,6 +247,14 @@ static const char *find_level(const char *from, const char **ret_text, bool *ret
 	return NULL;
 }
 
+/* NCCL writes plain letters; what else a program mixed in is no part of its words. */
+static void make_plain(char *line, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)line[i] >= 0x7f || ((unsigned char)line[i] < ' ' && line[i] != '\t'))
+			line[i] = '?';
+}
+
 static void read_line(struct nccl_log *l, char *line)
 {
 	bool warning = false, next_warning = false;
@@ -405,8 +413,10 @@ static enum import_outcome read_file(struct trace *t, struct trace_input *in, by
 	size_t n;
 
 	t->no_memory |= !l.worker_ids || !l.process_ids || !lines_open(&lines, read, arg);
-	while (!t->no_memory && (line = lines_next(&lines, &n)))
+	while (!t->no_memory && (line = lines_next(&lines, &n))) {
+		make_plain(line, n);
 		read_line(&l, line);
+	}
 	if (!t->no_memory && !lines.failed) {
 		if (l.n_lines == 0) {
 			snprintf(why, n_why, "has no line of NCCL");
@@ -430,10 +440,19 @@ static enum import_outcome read_file(struct trace *t, struct trace_input *in, by
 	return o;
 }
 
+/* A bracket may begin a time or a rank; a list of objects is somebody else's. */
 static bool is_log(const struct import_head *h)
 {
-	return head_first(h) != '{' && (head_has(h, "NCCL INFO ") || head_has(h, "NCCL WARN ") ||
-					head_has(h, "NCCL version "));
+	const unsigned char *list = memchr(h->bytes, '[', h->n_bytes);
+	size_t at = list ? (size_t)(list - h->bytes) + 1 : 0;
+	int first = head_first(h);
+
+	while (at < h->n_bytes && isspace(h->bytes[at]))
+		at++;
+	if (first == '{' || first == '<' || (first == '[' && at < h->n_bytes && h->bytes[at] == '{'))
+		return false;
+	return head_has(h, "NCCL INFO ") || head_has(h, "NCCL WARN ") || head_has(h, "NCCL version ");
 }
 
-const struct import_format format_nccl_log = { "NCCL log", is_log, read_file, nccl_log_join };
+/* Joined behind all formats that tell events (nccl_topology_put.c). */
+const struct import_format format_nccl_log = { "NCCL log", is_log, read_file, NULL };

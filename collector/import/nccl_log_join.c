@@ -192,8 +192,8 @@ static bool take_channel(struct join *j, const struct item *v, uint32_t n)
 	struct nccl_ring ring;
 	bool fine = true;
 
-	/* Fewer lines than ranks cannot tell it, and a size is only said. */
-	if (c->ambiguous || c->n_ranks < 1 || c->n_ranks > NCCL_MAX_RANKS || (int64_t)n < c->n_ranks) {
+	/* A size is only said: what so few lines cannot tell takes no memory. */
+	if (c->ambiguous || c->n_ranks < 1 || c->n_ranks > NCCL_MAX_RANKS || 2 * (int64_t)n + 1 < c->n_ranks) {
 		c->n_open++;
 		return true;
 	}

@@ -121,7 +121,7 @@ static void set_up(struct nccl_log *l, struct nccl_worker *w, const char *text, 
 	c->device = number_after(text, "cudaDev", 4096);
 	c->nvml = number_after(text, "nvmlDev", 4096);
 	(void)after(text, "busId", c->bus, sizeof c->bus);
-	if (after(text, "commId", hash, sizeof hash))
+	if (after(text, "commId", hash, sizeof hash) && strncmp(hash, "0x", 2) == 0)
 		snprintf(c->hash, sizeof c->hash, "%s", hash);
 	if (w->n_channels > 0)
 		c->n_channels = w->n_channels;
@@ -173,18 +173,11 @@ static void order(struct nccl_log *l, struct nccl_worker *w, int64_t channel, co
 {
 	int32_t *ranks = malloc((strlen(p) / 2 + 2) * sizeof *ranks);
 	uint32_t n = 0;
-	bool cut = false;
 
 	l->trace->no_memory |= !ranks;
-	while (ranks && !ends(p)) {
-		if (!rank_of(&p, &ranks[n]) || ranks[n] < 0 || (*p && *p != ' ')) {
-			cut = true; /* the number before the sign may be cut, too */
-			break;
-		}
+	/* What stands before a sign without a blank may be a part of a number. */
+	while (ranks && rank_of(&p, &ranks[n]) && ranks[n] >= 0 && (*p == ' ' || *p == '\0'))
 		n++;
-	}
-	if (cut && n > 0 && strstr(p, "...") != p && strncmp(p, "…", strlen("…")) != 0 && *p != ' ')
-		n--;
 	for (uint32_t i = 0; ranks && i < n; i++)
 		hop(l, w, channel, ranks[i], i > 0 ? ranks[i - 1] : -1, i + 1 < n ? ranks[i + 1] : -1, "order");
 	free(ranks);

@@ -1,6 +1,7 @@
 /* nccl_topology_put.c - the devices of a machine as rows: how they hang together, and which
  * card is next to which GPU.
  */
+#include "nccl_log.h"
 #include "nccl_topology.h"
 
 #include <jansson.h>
@@ -143,15 +144,15 @@ static bool note_link(struct trace *t, const struct trace_row *gpu)
 			      "speed", speed->real));
 }
 
-/* Its ranks are those of the communicator that wrote it. They are the job's where it is
+/* Logs first: they say who is which rank. Its ranks are those of the communicator that wrote it. They are the job's where it is
  * one file with every rank of the job in it, each once. */
 bool topology_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)
 {
-	uint32_t n_rows = t->n_rows, n_gpus = 0;
-	bool *seen = calloc((size_t)t->n_ranks + 1, sizeof *seen), fine = seen != NULL, whole = true;
+	uint32_t n_rows = t->n_rows, n_gpus = 0; /* the log's join adds none of ours */
+	bool fine = nccl_log_join(t, inputs, n_inputs), whole = true;
+	bool *seen = calloc((size_t)t->n_ranks + 1, sizeof *seen);
 
-	(void)inputs;
-	(void)n_inputs;
+	fine = fine && seen;
 	for (uint32_t i = 0; i < n_rows && fine; i++) {
 		const struct trace_row *r = &t->rows[i];
 		const struct trace_rank *rank;
