@@ -119,8 +119,8 @@ static bool add_ranks(struct seats *s)
 
 static bool note(struct seats *s, const struct seat *v, const char *category, json_t *fields)
 {
-	char *text = json_dumps(fields, JSON_COMPACT);
-	bool fine = text && trace_note(s->t, &s->t->ranks[v->index], 0, category, text);
+	char *text = fields ? json_dumps(fields, JSON_COMPACT) : NULL;
+	bool fine = !fields || (text && trace_note(s->t, &s->t->ranks[v->index], 0, category, text));
 
 	free(text);
 	json_decref(fields);

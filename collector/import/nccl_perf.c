@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_GROUPS 256 /* whose members are looked for */
 #define MAX_TIME_NS ((INT64_C(1) << 61) - 1) /* of stamps: now is 1.8e18 */
 
 bool nccl_perf_put(struct trace *t, const struct nccl_perf *v)
@@ -25,7 +26,9 @@ struct perf_join {
 	uint32_t n_rows;
 	struct process *v;
 	uint32_t n;
-	json_t *ids;
+	struct nccl_timed *timed;
+	size_t n_timed;
+	json_t *ids, *groups; /* groups: name -> number */
 };
 
 static struct process *process_of(const struct perf_join *j, const struct trace_row *r)
@@ -135,7 +138,7 @@ static bool say(struct perf_join *j, struct process *p, unsigned ring, int64_t a
 	return trace_say(j->t, p->to, ring, &ev);
 }
 
-static bool tell(struct perf_join *j, struct process *p, const struct trace_row *r)
+static bool tell(struct perf_join *j, struct process *p, const struct trace_row *r, uint32_t number)
 {
 	int64_t begin_ns = nccl_int(r, PERF_BEGIN_NS), enqueue_ns = nccl_int(r, PERF_ENQUEUE_NS);
 	int64_t bytes = nccl_int(r, PERF_BYTES);
@@ -150,6 +153,8 @@ static bool tell(struct perf_join *j, struct process *p, const struct trace_row 
 	if (enqueue_ns < 0 || enqueue_ns > begin_ns)
 		enqueue_ns = begin_ns;
 	launch = ++p->n_launches;
+	j->timed[j->n_timed++] = (struct nccl_timed){ number, sn, (uint32_t)(p->to - j->t->ranks), begin_ns,
+						      nccl_int(r, PERF_END_NS) };
 	return say(j, p, TRACE_HOST, enqueue_ns, EVENT_LAUNCH, 1, 0, launch, 0) &&
 	       say(j, p, TRACE_HOST, enqueue_ns, EVENT_COLL_SUBMIT, flags, name, sn, event_submit_b(-1, launch)) &&
 	       say(j, p, TRACE_DEVICE, begin_ns, EVENT_COLL_BEGIN, flags, name, sn, bytes > 0 ? (uint64_t)bytes : 0) &&
@@ -193,42 +198,50 @@ static bool tell_group(struct perf_join *j, const struct trace_row *r)
 	return fine;
 }
 
+/* The number of its group; a new one's members are told. */
+static bool find_group(struct perf_join *j, const struct trace_row *r, uint32_t *ret)
+{
+	char group[NCCL_KEY + 32];
+	const json_t *known;
+
+	name_group(r, group, sizeof group);
+	known = json_object_get(j->groups, group);
+	*ret = known ? (uint32_t)json_integer_value(known) : (uint32_t)json_object_size(j->groups);
+	if (known)
+		return true;
+	return json_object_set_new(j->groups, group, json_integer(*ret)) == 0 &&
+	       (*ret >= MAX_GROUPS || tell_group(j, r));
+}
+
 static bool tell_all(struct perf_join *j)
 {
-	json_t *groups = json_object();
-	bool fine = groups != NULL;
+	bool fine = true;
 
 	for (uint32_t i = 0; i < j->n_rows && fine; i++) {
 		const struct trace_row *r = &j->t->rows[i];
 		struct process *p = strcmp(r->table, "nccl_perf") == 0 && is_timed(r) ? process_of(j, r) : NULL;
-		char group[NCCL_KEY + 32];
+		uint32_t group;
 
 		if (!p || !p->to)
 			continue;
 		/* Beyond its limit a rank says no more. */
-		if (!tell(j, p, r) && j->t->no_memory)
-			fine = false;
-		name_group(r, group, sizeof group);
-		if (fine && !json_object_get(groups, group) && json_object_size(groups) < 256) {
-			fine = tell_group(j, r);
-			json_object_set_new(groups, group, json_true());
-		}
+		fine = find_group(j, r, &group) && (tell(j, p, r, group) || !j->t->no_memory);
 	}
-	json_decref(groups);
 	return fine;
 }
 
 bool nccl_perf_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)
 {
-	struct perf_join j = { .t = t, .n_rows = t->n_rows, .ids = json_object() };
+	struct perf_join j = { .t = t, .n_rows = t->n_rows, .ids = json_object(), .groups = json_object() };
 	uint32_t n_perf = 0;
-	bool fine = j.ids != NULL, alone = t->n_ranks == 0;
+	bool fine = j.ids && j.groups, alone = t->n_ranks == 0;
 
 	for (uint32_t i = 0; i < t->n_rows; i++)
 		n_perf += strcmp(t->rows[i].table, "nccl_perf") == 0;
 	if (fine && n_perf > 0) {
 		j.v = calloc((size_t)n_perf + 1, sizeof *j.v);
-		fine = j.v != NULL;
+		j.timed = calloc((size_t)n_perf + 1, sizeof *j.timed);
+		fine = j.v && j.timed;
 		for (uint32_t i = 0; i < j.n_rows && fine; i++)
 			if (strcmp(t->rows[i].table, "nccl_perf") == 0)
 				fine = take_process(&j, &t->rows[i]);
@@ -237,10 +250,12 @@ bool nccl_perf_join(struct trace *t, struct trace_input *inputs, uint32_t n_inpu
 				t->world_size = (int32_t)j.v[i].n_ranks;
 		fine = fine && add_ranks(&j) && tell_all(&j);
 		if (fine && alone && t->n_ranks > 0)
-			fine = nccl_perf_align(t, inputs, n_inputs);
+			fine = nccl_perf_align(t, inputs, n_inputs, j.timed, j.n_timed);
 	}
 	t->no_memory |= !fine;
 	free(j.v);
+	free(j.timed);
 	json_decref(j.ids);
+	json_decref(j.groups);
 	return fine;
 }

@@ -26,5 +26,10 @@ struct nccl_perf {
 bool nccl_perf_put(struct trace *t, const struct nccl_perf *v);
 /* Events of what the rows know, for ranks that no other file has told events of. */
 bool nccl_perf_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs);
-/* The clocks of their hosts, where no other format's ranks are there. False without memory. */
-bool nccl_perf_align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs);
+struct nccl_timed { /* a call that was told as events */
+	uint32_t group, number, rank; /* rank: index of the trace's */
+	int64_t begin_ns, end_ns;
+};
+
+/* The clocks of their hosts, where no other format's ranks are there; sorts v. False without memory. */
+bool nccl_perf_align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs, struct nccl_timed *v, size_t n);

@@ -7,75 +7,58 @@
 
 #include "../align/foreign.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct numbered {
-	uint32_t rank; /* index */
-	uint32_t number;
-	int64_t begin_ns, end_ns;
-};
-
-/* The group of most calls. */
-static const char *main_group(const struct trace *t)
+static int by_call(const void *a, const void *b)
 {
-	const char *best = NULL;
-	size_t most = 0;
+	const struct nccl_timed *x = a, *y = b;
 
-	for (uint32_t i = 0; i < t->n_ranks; i++) {
-		const struct trace_rank *r = &t->ranks[i];
-		size_t *n = calloc((size_t)r->n_names + 1, sizeof *n);
-
-		for (size_t k = 0; n && k < r->n_events[TRACE_DEVICE]; k++)
-			if (r->events[TRACE_DEVICE][k].kind == EVENT_COLL_BEGIN &&
-			    ++n[r->events[TRACE_DEVICE][k].name] > most && r->events[TRACE_DEVICE][k].name) {
-				most = n[r->events[TRACE_DEVICE][k].name];
-				best = r->names[r->events[TRACE_DEVICE][k].name - 1];
-			}
-		free(n);
-	}
-	return best;
-}
-
-static int by_number(const void *a, const void *b)
-{
-	const struct numbered *x = a, *y = b;
-
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
 	if (x->number != y->number)
 		return x->number < y->number ? -1 : 1;
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* Calls of that group by number and rank, each once; how many ranks have any. */
-static size_t list(const struct trace *t, const char *group, struct numbered *v, uint32_t *ret_ranks)
+/* The group of most calls, each rank's word once. */
+static struct nccl_timed *main_group(struct nccl_timed *v, size_t n, size_t *ret_n)
 {
-	size_t n = 0, kept = 0;
+	size_t most = 0, at = 0, kept = 0;
 
-	*ret_ranks = 0;
-	for (uint32_t i = 0; i < t->n_ranks; i++) {
-		const struct trace_rank *r = &t->ranks[i];
-		size_t before = n;
-
-		for (size_t k = 0; k + 1 < r->n_events[TRACE_DEVICE]; k++) {
-			const struct event *b = &r->events[TRACE_DEVICE][k];
-
-			if (b->kind == EVENT_COLL_BEGIN && b->name && strcmp(r->names[b->name - 1], group) == 0)
-				v[n++] = (struct numbered){ i, event_low(b->a), (int64_t)b->tick,
-							    (int64_t)b[1].tick };
+	qsort(v, n, sizeof *v, by_call);
+	for (size_t from = 0, to; from < n; from = to) {
+		for (to = from; to < n && v[to].group == v[from].group;)
+			to++;
+		if (to - from > most) {
+			most = to - from;
+			at = from;
 		}
-		*ret_ranks += n > before;
 	}
-	qsort(v, n, sizeof *v, by_number);
-	for (size_t i = 0; i < n; i++)
-		if (kept == 0 || by_number(&v[kept - 1], &v[i]) != 0)
+	v += at;
+	for (size_t i = 0; i < most; i++)
+		if (kept == 0 || by_call(&v[kept - 1], &v[i]) != 0)
 			v[kept++] = v[i];
-	return kept;
+	*ret_n = kept;
+	return v;
+}
+
+static uint32_t count_ranks(const struct trace *t, const struct nccl_timed *v, size_t n)
+{
+	bool *seen = calloc((size_t)t->n_ranks + 1, sizeof *seen);
+	uint32_t ranks = 0;
+
+	for (size_t i = 0; seen && i < n; i++) {
+		ranks += !seen[v[i].rank];
+		seen[v[i].rank] = true;
+	}
+	free(seen);
+	return ranks;
 }
 
 /* Of the calls that all these ranks have, into one list a rank. */
-static void split(const struct numbered *v, size_t n, uint32_t n_ranks, struct foreign_call **calls, size_t *counts)
+static void split(const struct nccl_timed *v, size_t n, uint32_t n_ranks, struct foreign_call **calls, size_t *counts)
 {
 	for (size_t from = 0, to; from < n; from = to) {
 		for (to = from; to < n && v[to].number == v[from].number;)
@@ -111,7 +94,7 @@ static void place(struct trace_rank *r, const struct foreign_clock *c)
 	r->best_ns = c->offset_ns;
 }
 
-static bool align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs, const struct numbered *v, size_t n,
+static bool align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs, const struct nccl_timed *v, size_t n,
 		  uint32_t n_with)
 {
 	struct foreign_call **calls = calloc(t->n_ranks, sizeof *calls);
@@ -149,28 +132,19 @@ static bool align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs
 	return fine;
 }
 
-bool nccl_perf_align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)
+bool nccl_perf_align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs, struct nccl_timed *v, size_t n)
 {
-	const char *group = main_group(t);
-	bool apart = false, fine = true;
-	struct numbered *v;
+	bool apart = false;
 	uint32_t n_with;
-	size_t n = 0;
 
-	for (uint32_t i = 0; i < t->n_ranks; i++) {
+	for (uint32_t i = 0; i < t->n_ranks; i++)
 		apart |= t->ranks[i].clock != t->ranks[0].clock;
-		n += t->ranks[i].n_events[TRACE_DEVICE];
-	}
 	t->clock_method = apart ? "each host a clock of its own; placed by the ends of collectives, which have numbers"
 				: "one machine: its clock";
 	t->reference = t->ranks[0].clock;
-	if (!apart || !group)
+	if (!apart || n == 0)
 		return true;
-	v = malloc((n + 1) * sizeof *v);
-	if (v) {
-		n = list(t, group, v, &n_with);
-		fine = n == 0 || align(t, inputs, n_inputs, v, n, n_with);
-	}
-	free(v);
-	return v && fine;
+	v = main_group(v, n, &n);
+	n_with = count_ranks(t, v, n);
+	return n_with > 0 && align(t, inputs, n_inputs, v, n, n_with);
 }

@@ -141,10 +141,12 @@ static void begin_call(struct profiler *p, const json_t *v, const json_t *args, 
 
 	if (strncmp(op, "nccl", 4) == 0)
 		op += 4;
+	if (strlen(op) >= sizeof p->op)
+		op = "?";
 	(void)nccl_dtype(nccl_dtype_number(text_at(args, "Datatype")), &size);
 	p->call = NCCL_PERF_NONE;
 	snprintf(p->comm, sizeof p->comm, "0x%llx", (unsigned long long)wide_at(args, "CommHash"));
-	snprintf(p->op, sizeof p->op, "%.31s", op);
+	snprintf(p->op, sizeof p->op, "%s", op);
 	snprintf(p->algorithm, sizeof p->algorithm, "%.15s", text_at(args, "Algorithm"));
 	snprintf(p->protocol, sizeof p->protocol, "%.15s", text_at(args, "Protocol"));
 	p->call.comm = p->comm;

@@ -106,8 +106,8 @@ enum { GPU_FILE, GPU_HOST, GPU_BUS, GPU_DEVICE, GPU_RANK, GPU_SM, GPU_GDR, GPU_N
 static bool note(struct trace *t, const struct trace_row *r, const char *category, json_t *fields)
 {
 	struct trace_rank *rank = trace_find_rank(t, (int32_t)nccl_int(r, GPU_RANK));
-	char *text = json_dumps(fields, JSON_COMPACT | JSON_REAL_PRECISION(9));
-	bool fine = text && rank && trace_note(t, rank, 0, category, text);
+	char *text = fields ? json_dumps(fields, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+	bool fine = !fields || (text && rank && trace_note(t, rank, 0, category, text)); /* no fields: a name that is no text */
 
 	free(text);
 	json_decref(fields);
