@@ -17,13 +17,18 @@
 #include <jansson.h>
 
 #define MAX_FILES 65536
+#define MAX_MEMORY_MIB 65536
+#define CACHE_BYTES (32u << 20)
+
+enum { OPTION_TMP = 256, OPTION_MEMORY };
 
 struct import_options {
-	const char *db;
+	const char *db, *tmp;
 	const char **files;
 	uint32_t n_files;
 	unsigned n_jobs; /* 0 = one a core */
 	bool json;
+	size_t memory_bytes;
 };
 
 static bool parse_jobs(const char *arg, unsigned *ret)
@@ -42,6 +47,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'd':
 		o->db = arg;
+		return 0;
+	case OPTION_TMP:
+		o->tmp = arg;
+		return 0;
+	case OPTION_MEMORY:
+		o->memory_bytes = (size_t)cli_number(state, "--memory", arg, 1, MAX_MEMORY_MIB) << 20;
 		return 0;
 	case 'j':
 		o->json = true;
@@ -156,6 +167,16 @@ static void put_text(const struct import_options *o, const struct trace *t,
 	putchar('\n');
 }
 
+/* What has no room in memory goes beside the catalogue, which needs as much room itself. */
+static struct spill *make_spill(const struct import_options *o)
+{
+	const char *of_user = getenv("TMPDIR"), *slash = strrchr(o->db, '/');
+	char folder[4096];
+
+	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - o->db) + 1 : 1, slash ? o->db : ".");
+	return spill_new(o->tmp ? o->tmp : of_user && of_user[0] ? of_user : folder, o->memory_bytes);
+}
+
 /* The catalogue's name without its folder and ending. */
 static void run_id_of(const char *db, char *out, size_t n_out)
 {
@@ -182,12 +203,13 @@ static int import(const struct import_options *o, struct trace *t, struct trace_
 	for (uint32_t i = 0; i < o->n_files; i++)
 		n_fine += inputs[i].fine;
 	if (!fine)
-		snprintf(why, sizeof why, "there is not enough memory");
+		trace_explain(t, why, sizeof why);
 	run_id_of(o->db, run_id, sizeof run_id);
 	if (fine && n_fine > 0)
 		fine = trace_feed(t,
 				  &(struct feed_config){ .db = o->db, .run_id = run_id, .inputs = inputs,
 							 .n_inputs = o->n_files,
+							 .cache_bytes = o->memory_bytes < CACHE_BYTES ? o->memory_bytes : CACHE_BYTES,
 							 .progress = terminal ? on_feed : NULL, .arg = &told },
 				  why, sizeof why) == 0;
 	end_progress(terminal);
@@ -209,6 +231,9 @@ int cmd_import(int argc, char **argv)
 	static const struct argp_option options[] = {
 		{"db", 'd', "FILE", 0, "the catalogue to make; it must not be there yet", 0},
 		{"jobs", 'J', "N", 0, "files that are read at once; else as many as there are cores", 0},
+		{"tmp", OPTION_TMP, "DIR", 0, "what does not fit into memory is kept here meanwhile, in files without a "
+		 "name (default: $TMPDIR, else the database's folder)", 0},
+		{"memory", OPTION_MEMORY, "MIB", 0, "how much of what is read may be in memory at once (default: 48)", 0},
 		{"json", 'j', 0, 0, "what came of each file, as one JSON object", 0},
 		{0},
 	};
@@ -228,7 +253,8 @@ int cmd_import(int argc, char **argv)
 		0,
 		0,
 		0};
-	struct import_options o = { .files = calloc((size_t)argc + 1, sizeof *o.files) };
+	struct import_options o = { .files = calloc((size_t)argc + 1, sizeof *o.files),
+				    .memory_bytes = SPILL_MEMORY_BYTES };
 	struct trace_input *inputs = NULL;
 	struct trace t;
 	int status = EXIT_USAGE;
@@ -237,7 +263,8 @@ int cmd_import(int argc, char **argv)
 	if (o.files && cli_parse(&argp, argc, argv, 0, NULL, &o)) {
 		inputs = calloc((size_t)o.n_files + 1, sizeof *inputs);
 		status = EXIT_UNREACHED;
-		if (inputs)
+		t.spill = make_spill(&o);
+		if (inputs && t.spill)
 			status = import(&o, &t, inputs);
 		else
 			cli_say("there is not enough memory");

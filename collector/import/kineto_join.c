@@ -9,13 +9,16 @@
 
 #include "../align/foreign.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_CALLS (1u << 20) /* of all ranks: the first ones of each place the files as well as all of them do */
+
 struct list {
 	struct foreign_call *v;
-	size_t n;
+	size_t n, n_alloc;
 };
 
 /* A call of another step is another call, however regular the steps are: ranks number
@@ -29,71 +32,125 @@ static uint64_t kind_of(const struct event *ev)
 	return (k ^ k >> 29) | 1; /* 0 would be unknown */
 }
 
-/* Of one group, in the order of the entries. */
-static bool list_calls(struct trace *t, struct trace_rank *r, const char *group, struct list *ret)
+static bool grow(struct trace *t, struct list *l)
 {
-	uint32_t name = 0;
+	struct foreign_call *grown;
 
-	*ret = (struct list){ calloc(r->n_events[TRACE_DEVICE] / 2 + 1, sizeof *ret->v), 0 };
-	if (!ret->v) {
+	if (l->n < l->n_alloc)
+		return true;
+	grown = realloc(l->v, (l->n_alloc ? 2 * l->n_alloc : 256) * sizeof *grown);
+	if (!grown) {
 		t->no_memory = true;
 		return false;
 	}
+	l->v = grown;
+	l->n_alloc = l->n_alloc ? 2 * l->n_alloc : 256;
+	return true;
+}
+
+/* Of one group, in the order of the entries. */
+static bool list_calls(struct trace *t, struct trace_rank *r, const char *group, size_t max, struct list *ret)
+{
+	struct runs_reader *in = trace_read_calls(t, r);
+	const struct trace_call *c;
+	uint32_t name = 0;
+
 	for (uint32_t i = 0; i < r->n_names; i++)
 		if (strcmp(r->names[i], group) == 0)
 			name = i + 1;
-	for (size_t i = 0; name && i + 1 < r->n_events[TRACE_DEVICE]; i++) {
-		const struct event *b = &r->events[TRACE_DEVICE][i], *e = b + 1;
+	while (in && ret->n < max && (c = runs_next(in))) {
+		const struct event *b = &c->begin;
 
-		/* A reader says both one after the other. */
-		if (b->kind != EVENT_COLL_BEGIN || b->name != name || e->kind != EVENT_COLL_END)
+		if (b->name != name || name == 0)
 			continue;
-		if (ret->n == FOREIGN_MAX_CALLS)
+		if (!grow(t, ret))
 			break;
 		ret->v[ret->n++] = (struct foreign_call){
-			.enter_ns = (int64_t)b->tick, .exit_ns = (int64_t)e->tick,
-			.kind = kind_of(b),
+			.enter_ns = (int64_t)b->tick, .exit_ns = c->end_ns, .kind = kind_of(b),
 			.proves = b->flags >> 8 == OP_ALL_REDUCE || b->flags >> 8 == OP_ALL_GATHER ||
 				  b->flags >> 8 == OP_REDUCE_SCATTER || b->flags >> 8 == OP_BARRIER,
 		};
 	}
-	return true;
+	return trace_read_end(t, in);
 }
 
-/* The group of most calls. */
-static const char *main_group(const struct trace_rank *r)
+/* Calls by the name of their group: of n_names + 1, and the name that first has the most.
+ * NULL without memory. */
+static uint64_t *count_calls(struct trace *t, struct trace_rank *r, uint32_t *ret_most)
 {
-	uint32_t best = 0, *counts = calloc((size_t)r->n_names + 1, sizeof *counts);
-	const char *name = NULL;
+	uint64_t *counts = calloc((size_t)r->n_names + 1, sizeof *counts);
+	struct runs_reader *in = trace_read_calls(t, r);
+	const struct trace_call *c;
 
-	for (size_t i = 0; counts && i < r->n_events[TRACE_DEVICE]; i++) {
-		const struct event *ev = &r->events[TRACE_DEVICE][i];
+	*ret_most = 0;
+	while (counts && in && (c = runs_next(in))) {
+		uint32_t name = c->begin.name;
 
-		if (ev->kind == EVENT_COLL_BEGIN && ev->name && ++counts[ev->name] > best) {
-			best = counts[ev->name];
-			name = r->names[ev->name - 1];
-		}
+		if (++counts[name] > counts[*ret_most] && name != 0)
+			*ret_most = name;
 	}
+	t->no_memory |= !counts;
+	if (trace_read_end(t, in))
+		return counts;
 	free(counts);
-	return name;
+	return NULL;
+}
+
+#define ONE_RANK (INT64_C(1) << 40) /* more than calls of all ranks */
+
+/* Adds a rank's calls to those of all, by the name of the group. */
+static bool add_counts(struct trace *t, struct trace_rank *r, json_t *sums)
+{
+	uint32_t most;
+	uint64_t *counts = count_calls(t, r, &most);
+	bool fine = counts != NULL;
+
+	for (uint32_t i = 0; fine && i < r->n_names; i++) {
+		json_int_t sum = json_integer_value(json_object_get(sums, r->names[i]));
+
+		if (counts[i + 1] > 0)
+			fine = json_object_set_new(sums, r->names[i],
+						   json_integer(sum + ONE_RANK + (json_int_t)counts[i + 1])) == 0;
+	}
+	t->no_memory |= !fine;
+	free(counts);
+	return fine;
+}
+
+/* The group of most ranks; of those, of most calls. Groups of a few have more calls, but cannot
+ * place the others. A copy; NULL = there is none, or no memory. */
+static char *main_group(struct trace *t)
+{
+	json_t *sums = json_object(), *v;
+	json_int_t most = 0;
+	const char *name, *best = NULL;
+	char *copy = NULL;
+	bool fine = sums != NULL;
+
+	for (uint32_t i = 0; fine && i < t->n_ranks; i++)
+		fine = add_counts(t, &t->ranks[i], sums);
+	json_object_foreach(sums, name, v)
+		if (json_integer_value(v) > most) {
+			most = json_integer_value(v);
+			best = name;
+		}
+	if (fine && best)
+		copy = strdup(best);
+	t->no_memory |= !fine || (best && !copy);
+	json_decref(sums);
+	return copy;
 }
 
 /* Its groups get names that no other rank has. */
 static bool keep_apart(struct trace *t, struct trace_rank *r)
 {
-	bool *is_group = calloc((size_t)r->n_names + 1, sizeof *is_group);
+	uint32_t most;
+	uint64_t *counts = count_calls(t, r, &most);
 
-	if (!is_group) {
-		t->no_memory = true;
-		return false;
-	}
-	for (size_t i = 0; i < r->n_events[TRACE_DEVICE]; i++)
-		if (r->events[TRACE_DEVICE][i].kind == EVENT_COLL_BEGIN)
-			is_group[r->events[TRACE_DEVICE][i].name] = true;
-	for (uint32_t i = 0; i < r->n_names; i++) {
+	for (uint32_t i = 0; counts && i < r->n_names; i++) {
 		char *apart;
 
-		if (!is_group[i + 1])
+		if (counts[i + 1] == 0)
 			continue;
 		if (asprintf(&apart, "%.160s of rank %d alone", r->names[i], r->rank) < 0) {
 			t->no_memory = true;
@@ -102,7 +159,7 @@ static bool keep_apart(struct trace *t, struct trace_rank *r)
 		free(r->names[i]);
 		r->names[i] = apart;
 	}
-	free(is_group);
+	free(counts);
 	return !t->no_memory;
 }
 
@@ -140,7 +197,7 @@ static bool align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs
 
 	t->no_memory |= !fine;
 	for (uint32_t i = 0; i < t->n_ranks && fine; i++) {
-		fine = list_calls(t, &t->ranks[i], group, &lists[i]);
+		fine = list_calls(t, &t->ranks[i], group, MAX_CALLS / t->n_ranks, &lists[i]);
 		if (fine)
 			ranks[i] = (struct foreign_rank){ lists[i].v, lists[i].n };
 	}
@@ -174,8 +231,8 @@ static bool align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs
 
 bool kineto_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)
 {
-	const char *group = NULL;
-	bool apart = false;
+	bool apart = false, fine;
+	char *group;
 
 	if (t->clock_method || t->n_ranks == 0)
 		return true;
@@ -185,14 +242,12 @@ bool kineto_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)
 			  : apart ? "each file a clock of its own; placed by the ends of collectives, bounded by "
 				    "their entries"
 				  : "one machine: its clock";
-	for (uint32_t i = 0; i < t->n_ranks && !group; i++)
-		group = main_group(&t->ranks[i]);
 	if (t->n_ranks < 2)
 		return true;
-	if (!group) {
-		for (uint32_t i = 0; i < t->n_ranks; i++)
-			say(inputs, n_inputs, t->ranks[i].rank, "none of them can be placed in a step");
-		return true;
-	}
-	return align(t, inputs, n_inputs, group);
+	group = main_group(t);
+	for (uint32_t i = 0; i < t->n_ranks && !group && !t->no_memory; i++)
+		say(inputs, n_inputs, t->ranks[i].rank, "none of them can be placed in a step");
+	fine = group ? align(t, inputs, n_inputs, group) : !t->no_memory;
+	free(group);
+	return fine;
 }

@@ -49,7 +49,7 @@ static ptrdiff_t read_packed(struct source *s, unsigned char *out, size_t n)
 {
 	int got, error;
 
-	if (s->n_bytes >= SOURCE_MAX_BYTES) {
+	if (s->n_bytes >= SOURCE_MAX_BYTES && !gzdirect(s->gz)) {
 		snprintf(s->why, sizeof s->why, "is refused: it unpacks to more than %u GiB",
 			 (unsigned)(SOURCE_MAX_BYTES >> 30));
 		return -1;

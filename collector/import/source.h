@@ -3,7 +3,7 @@
 
 #include "format.h"
 
-#define SOURCE_MAX_BYTES (UINT64_C(8) << 30) /* unpacked; a file is read once, in pieces */
+#define SOURCE_MAX_BYTES (UINT64_C(32) << 30) /* of a packed file, once unpacked: a file is read in pieces */
 
 struct source {
 	void *gz;

@@ -1,4 +1,5 @@
 /* trace_merge.c - what several threads read, put together in the order of the files. */
+#include "spill.h"
 #include "trace.h"
 
 #include <jansson.h>
@@ -8,8 +9,8 @@
 
 void trace_init_beside(struct trace *part, struct trace *t)
 {
-	(void)t;
 	trace_init(part);
+	part->spill = spill_ref(t->spill);
 }
 
 static bool refuse(struct trace_input *in, const char *why)
@@ -91,9 +92,7 @@ static bool move_ranks(struct trace *t, struct trace *part)
 	return true;
 }
 
-/* ---- groups ---- */
-
-static const struct trace_group *find_group(const struct trace *t, const char *name)
+static const struct trace_group *group_of(const struct trace *t, const char *name)
 {
 	for (uint32_t i = 0; i < t->n_groups; i++)
 		if (strcmp(t->groups[i].name, name) == 0)
@@ -101,13 +100,14 @@ static const struct trace_group *find_group(const struct trace *t, const char *n
 	return NULL;
 }
 
-static bool rename_text(char **text, const char *from, const char *to)
+static bool replace(struct trace *t, char **text, const char *name)
 {
 	char *copy;
 
-	if (!*text || strcmp(*text, from) != 0)
+	if (!*text || strcmp(*text, name) == 0)
 		return true;
-	copy = strdup(to);
+	copy = strdup(name);
+	t->no_memory |= !copy;
 	if (!copy)
 		return false;
 	free(*text);
@@ -115,49 +115,47 @@ static bool rename_text(char **text, const char *from, const char *to)
 	return true;
 }
 
-/* Wherever the part has it: as a name of its ranks' events, and in rows. */
-static bool rename_group(struct trace *part, const char *from, const char *to)
+/* The group is called so from here on, wherever its name stands. */
+static bool rename_group(struct trace *part, struct trace_group *g, const char *name)
 {
 	bool fine = true;
 
 	for (uint32_t i = 0; i < part->n_ranks; i++) {
-		json_t *ids = part->ranks[i].name_ids, *id = json_object_get(ids, from);
+		struct trace_rank *r = &part->ranks[i];
+		json_t *id = json_object_get(r->name_ids, g->name);
 
-		if (!id)
-			continue;
-		fine &= rename_text(&part->ranks[i].names[json_integer_value(id) - 1], from, to) &&
-			json_object_set(ids, to, id) == 0 && json_object_del(ids, from) == 0;
+		if (id)
+			fine &= json_object_set(r->name_ids, name, id) == 0 &&
+				replace(part, &r->names[json_integer_value(id) - 1], name) &&
+				json_object_del(r->name_ids, g->name) == 0;
 	}
 	for (uint32_t i = 0; i < part->n_rows; i++)
 		for (uint32_t k = 0; k < part->rows[i].n_values; k++)
-			fine &= rename_text(&part->rows[i].values[k].text, from, to);
-	return fine;
+			if (part->rows[i].values[k].text && strcmp(part->rows[i].values[k].text, g->name) == 0)
+				fine &= replace(part, &part->rows[i].values[k].text, name);
+	part->no_memory |= !fine;
+	return fine && replace(part, &g->name, name);
 }
 
 /* Names may be a rank's own: "1" of ranks 0 and 1 is not "1" of 2 and 3. */
-static bool move_group(struct trace *t, struct trace *part, const struct trace_group *g)
-{
-	const struct trace_group *known = find_group(t, g->name);
-	char name[400];
-
-	if (!known || g->n_ranks == 0)
-		return trace_group(t, g->name, g->ranks, g->n_ranks);
-	if (known->n_ranks == g->n_ranks && memcmp(known->ranks, g->ranks, g->n_ranks * sizeof *g->ranks) == 0)
-		return true;
-	snprintf(name, sizeof name, "%.300s of ranks %d to %d", g->name, g->ranks[0], g->ranks[g->n_ranks - 1]);
-	if (!rename_group(part, g->name, name)) {
-		t->no_memory = true;
-		return false;
-	}
-	return trace_group(t, name, g->ranks, g->n_ranks);
-}
-
 static bool move_groups(struct trace *t, struct trace *part)
 {
-	for (uint32_t i = 0; i < part->n_groups; i++)
-		if (!move_group(t, part, &part->groups[i]))
+	for (uint32_t i = 0; i < part->n_groups && !part->no_memory; i++) {
+		struct trace_group *g = &part->groups[i];
+		const struct trace_group *known = group_of(t, g->name);
+		char name[256];
+
+		if (known && g->n_ranks > 0 &&
+		    (known->n_ranks != g->n_ranks || memcmp(known->ranks, g->ranks, g->n_ranks * sizeof *g->ranks) != 0)) {
+			snprintf(name, sizeof name, "%.180s of ranks %d to %d", g->name, g->ranks[0], g->ranks[g->n_ranks - 1]);
+			if (!rename_group(part, g, name))
+				break;
+		}
+		if (!trace_group(t, g->name, g->ranks, g->n_ranks))
 			return false;
-	return true;
+	}
+	t->no_memory |= part->no_memory;
+	return !t->no_memory;
 }
 
 static bool move_rows(struct trace *t, struct trace *part)
@@ -170,7 +168,8 @@ static bool move_rows(struct trace *t, struct trace *part)
 		t->rows[t->n_rows++] = part->rows[i];
 		part->rows[i] = (struct trace_row){ 0 };
 	}
-	t->n_rows_left_out += part->n_rows_left_out + (part->n_rows - n);
+	t->n_left_out += part->n_left_out + (part->n_rows - n);
+	t->kept_bytes += part->kept_bytes;
 	return true;
 }
 
@@ -201,7 +200,7 @@ bool trace_merge(struct trace *t, struct trace *part, struct trace_input *in)
 	t->no_memory |= part->no_memory;
 	if (!t->no_memory && fits(t, part, in)) {
 		move_job(t, part);
-		(void)(move_groups(t, part) && move_ranks(t, part) && move_rows(t, part));
+		(void)(move_groups(t, part) && move_rows(t, part) && move_ranks(t, part));
 	}
 	trace_fini(part);
 	return !t->no_memory;
