@@ -8,6 +8,7 @@ import json
 import os
 import resource
 import subprocess
+import sys
 import tarfile
 import tempfile
 import unittest
@@ -233,14 +234,16 @@ class Large(Folder):
             f.write(tail)
         return path
 
+    # A process begins with what its parent had, so a small one starts it.
+    STARTER = ("import os, sys; pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ); _, s, u = os.wait4(pid, 0); "
+               "print(os.waitstatus_to_exitcode(s), u.ru_maxrss * 1024)")
+
     def peak(self, *words):
-        """Exit status and resident bytes at most, of the process alone."""
-        p = subprocess.Popen([SYNCLINE, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        self.said = p.stderr.read().decode()
-        p.stderr.close()
-        _, status, usage = os.wait4(p.pid, 0)
-        p.returncode = os.waitstatus_to_exitcode(status)
-        return p.returncode, usage.ru_maxrss * 1024
+        """Exit status and resident bytes at most."""
+        r = subprocess.run([sys.executable, "-S", "-E", "-c", self.STARTER, SYNCLINE, *words], text=True, capture_output=True,
+                           timeout=300)
+        self.said = r.stderr
+        return map(int, r.stdout.split("\n")[-2].split())
 
     def test_a_file_four_times_as_large_takes_no_more_memory(self):
         peaks, sizes = [], []
@@ -251,6 +254,7 @@ class Large(Folder):
                 os.unlink(self.db)
             status, peak = self.peak("import", *files, "--db", self.db, "--memory", str(self.MEMORY))
             self.assertEqual(status, 0, self.said)
+            self.assertGreater(peak, 15 << 20) # more than its starter had
             peaks.append(peak)
             rows = call("sql", self.db, "SELECT count(*) AS n, count(DISTINCT seq) AS seqs FROM collective").stdout.split()
             self.assertEqual(rows, ["n,seqs", f"{n_steps},{n_steps}"])
