@@ -26,9 +26,19 @@ struct import_options {
 	const char *db, *tmp;
 	const char **files;
 	uint32_t n_files;
+	unsigned n_jobs; /* 0 = one a core */
 	bool json;
 	size_t memory_bytes;
 };
+
+static bool parse_jobs(const char *arg, unsigned *ret)
+{
+	char *end;
+	unsigned long v = strtoul(arg, &end, 10);
+
+	*ret = (unsigned)v;
+	return *end == '\0' && arg[0] >= '1' && arg[0] <= '9' && v <= 256;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -46,6 +56,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'j':
 		o->json = true;
+		return 0;
+	case 'J':
+		if (!parse_jobs(arg, &o->n_jobs))
+			argp_error(state, "--jobs is a number from 1 to 256");
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->n_files == MAX_FILES)
@@ -177,18 +191,17 @@ static void run_id_of(const char *db, char *out, size_t n_out)
 
 static int import(const struct import_options *o, struct trace *t, struct trace_input *inputs)
 {
-	bool terminal = isatty(STDERR_FILENO), fine = true;
+	bool terminal = isatty(STDERR_FILENO), fine;
 	struct import_progress progress = { terminal ? on_read : NULL, NULL };
 	uint32_t n_fine = 0;
 	double told = 0;
 	char run_id[64], why[5000] = "";
 
-	for (uint32_t i = 0; i < o->n_files && fine; i++) {
+	for (uint32_t i = 0; i < o->n_files; i++)
 		inputs[i].path = o->files[i];
-		fine = import_file(t, &inputs[i], &progress);
+	fine = import_files(t, inputs, o->n_files, o->n_jobs, &progress) && import_join(t, inputs, o->n_files);
+	for (uint32_t i = 0; i < o->n_files; i++)
 		n_fine += inputs[i].fine;
-	}
-	fine = fine && import_join(t, inputs, o->n_files);
 	if (!fine)
 		trace_explain(t, why, sizeof why);
 	run_id_of(o->db, run_id, sizeof run_id);
@@ -217,6 +230,7 @@ int cmd_import(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"db", 'd', "FILE", 0, "the catalogue to make; it must not be there yet", 0},
+		{"jobs", 'J', "N", 0, "files that are read at once; else as many as there are cores", 0},
 		{"tmp", OPTION_TMP, "DIR", 0, "what does not fit into memory is kept here meanwhile, in files without a "
 		 "name (default: $TMPDIR, else the database's folder)", 0},
 		{"memory", OPTION_MEMORY, "MIB", 0, "how much of what is read may be in memory at once (default: 48)", 0},

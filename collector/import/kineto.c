@@ -1,13 +1,13 @@
 #include "kineto_internal.h"
-#include "trace_event.h"
+#include "json_number.h"
+#include "kernel_class.h"
+#include "trace_events.h"
 
-#include <ctype.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define MAX_NAMES 65536
 #define MAX_CALLS 65536
@@ -23,6 +23,19 @@ bool kineto_fail(struct kineto *k, const char *fmt, ...)
 	vsnprintf(k->why, k->n_why, fmt, ap);
 	va_end(ap);
 	return false;
+}
+
+void kineto_remark(struct kineto *k, const char *fmt, ...)
+{
+	char text[200];
+	size_t at = strlen(k->remark);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (at + strlen(text) + 8 < sizeof k->remark) /* else there were more important ones */
+		snprintf(k->remark + at, sizeof k->remark - at, "%s; %s", at ? "" : "ok", text);
 }
 
 static bool grow(struct kineto *k, void *v, uint32_t n, uint32_t *n_alloc, size_t size, uint32_t max)
@@ -67,21 +80,9 @@ static bool find_name(struct kineto *k, const char *name, uint32_t *ret)
 
 /* ---- collectives ---- */
 
-static bool has_part(const char *text, const char *part)
+static int64_t or_unknown(int64_t v)
 {
-	size_t n = strlen(part);
-
-	for (; *text; text++)
-		if (strncasecmp(text, part, n) == 0)
-			return true;
-	return false;
-}
-
-/* Kernels of the libraries that do collectives: NCCL, RCCL (which keeps its names). */
-static bool is_collective(const char *name)
-{
-	return strncmp(name, "nccl", 4) == 0 || strncmp(name, "rccl", 4) == 0 ||
-	       has_part(name, "ncclKernel") || has_part(name, "ncclDevKernel");
+	return v >= 0 ? v : -1;
 }
 
 static bool find_call(struct kineto *k, const struct trace_event *ev, uint32_t *ret)
@@ -90,8 +91,11 @@ static bool find_call(struct kineto *k, const struct trace_event *ev, uint32_t *
 
 	*ret = 0;
 	memset(&c, 0, sizeof c); /* compared as bytes */
-	c.n_in = ev->numbers[TRACE_N_IN];
-	c.size = ev->numbers[TRACE_GROUP_SIZE];
+	c.n_in = or_unknown(ev->numbers[TRACE_N_IN]);
+	c.n_out = or_unknown(ev->numbers[TRACE_N_OUT]);
+	c.size = or_unknown(ev->numbers[TRACE_GROUP_SIZE]);
+	c.start = or_unknown(ev->numbers[TRACE_RANK_START]);
+	c.stride = or_unknown(ev->numbers[TRACE_RANK_STRIDE]);
 	c.ranks_cut = ev->cut[TRACE_GROUP_RANKS];
 	if (!ev->texts[TRACE_COLLECTIVE][0])
 		return true;
@@ -117,86 +121,90 @@ static bool find_call(struct kineto *k, const struct trace_event *ev, uint32_t *
 
 /* ---- events ---- */
 
-static bool keep(struct kineto *k, const struct trace_event *ev, enum kept_sort sort, int64_t number)
+/* Annotations of the device say their stream as a thread. */
+static uint32_t stream_of(const struct trace_event *ev)
 {
-	struct kept v = { .number = number >= 0 ? number : -1, .sort = (uint8_t)sort,
-			  .external = ev->numbers[TRACE_EXTERNAL] >= 0 ? ev->numbers[TRACE_EXTERNAL] : -1,
-			  .launched_ns = -1, .step = EVENT_STEP_UNKNOWN };
 	int64_t stream = ev->numbers[TRACE_STREAM];
 
+	if (stream == TRACE_NO_NUMBER && !json_integer_of(ev->tid, strlen(ev->tid), 0, &stream))
+		return 0;
+	return stream >= 0 && stream < 65535 ? (uint32_t)stream + 1 : 0;
+}
+
+/* Names say it, and come again and again. False: it is no work. */
+static bool classify(struct kineto *k, const struct trace_event *ev, struct kept *v)
+{
+	enum { ASKED = 64, CALL = 32 };
+	uint8_t spare = 0, *known = v->name && k->name_classes ? &k->name_classes[v->name] : &spare;
+
+	if (!*known)
+		*known = (uint8_t)(ASKED | kernel_class(ev->name) | (kernel_is_call(ev->name) ? CALL : 0));
+	v->class = *known & (CALL - 1);
+	if (v->class == CLASS_COMPUTE && kernel_is_copy(ev->category))
+		v->class = CLASS_MEMORY;
+	v->sort = *known & CALL ? KEPT_CALL : KEPT_WORK;
+	return v->class != 0;
+}
+
+static bool keep(struct kineto *k, const struct trace_event *ev, enum kept_sort sort, int64_t number)
+{
+	struct kept v = { .number = or_unknown(number), .sort = (uint8_t)sort,
+			  .external = or_unknown(ev->numbers[TRACE_EXTERNAL]),
+			  .launched_ns = -1, .step = EVENT_STEP_UNKNOWN };
+
 	if (!ev->has_time || ev->ts_ns < 0 || ev->dur_ns < 0 || ev->dur_ns >= MAX_TIME_NS ||
-	    ev->ts_ns >= MAX_TIME_NS - ev->dur_ns)
-		return true; /* a stamp that cannot be: profilers write them */
+	    ev->ts_ns >= MAX_TIME_NS - ev->dur_ns) {
+		k->profile.n_impossible++; /* profilers write them */
+		return true;
+	}
 	v.begin_ns = ev->ts_ns;
 	v.end_ns = ev->ts_ns + (ev->dur_ns > 0 ? ev->dur_ns : 1);
-	v.stream = stream >= 0 && stream < 65535 ? (uint32_t)stream + 1 : 0;
-	if (!find_name(k, ev->name, &v.name) ||
-	    ((sort == KEPT_CALL || sort == KEPT_PARAMS) && !find_call(k, ev, &v.call)))
+	v.stream = stream_of(ev);
+	if (!find_name(k, ev->name, &v.name))
 		return false;
+	if (sort == KEPT_WORK && !classify(k, ev, &v))
+		return true;
+	if ((v.sort == KEPT_CALL || v.sort == KEPT_PARAMS) && !find_call(k, ev, &v.call))
+		return false;
+	kineto_profile_saw(k, &v);
 	return kineto_keep(k, &v);
 }
 
 static bool take_event(struct kineto *k, const struct trace_event *ev)
 {
-	static const char step[] = "ProfilerStep#";
-	const char *c = ev->category;
 	int64_t number = ev->numbers[TRACE_CORRELATION];
 
 	if (ev->phase != 'X')
 		return true;
-	if (strcasecmp(c, "kernel") == 0)
-		return keep(k, ev, is_collective(ev->name) ? KEPT_CALL : KEPT_WORK, number);
-	if (strcasecmp(c, "gpu_memcpy") == 0 || strcasecmp(c, "gpu_memset") == 0 ||
-	    strcasecmp(c, "memcpy") == 0 || strcasecmp(c, "memset") == 0)
+	switch (profile_role(ev->category, ev->name)) {
+	case ROLE_WORK:
 		return keep(k, ev, KEPT_WORK, number);
-	if (strcmp(c, "cuda_runtime") == 0 || strcmp(c, "cuda_driver") == 0 || strcmp(c, "Runtime") == 0) {
-		if (has_part(ev->name, "Synchronize"))
-			return keep(k, ev, KEPT_WAIT, -1);
+	case ROLE_WAIT:
+		return keep(k, ev, KEPT_WAIT, -1);
+	case ROLE_LAUNCH:
 		return number < 0 || keep(k, ev, KEPT_LAUNCH, number);
+	case ROLE_STEP: {
+		const char *digits = strchr(ev->name, '#') + 1;
+
+		return !json_integer_of(digits, strlen(digits), 0, &number) || keep(k, ev, KEPT_STEP, number);
 	}
-	if (strncmp(ev->name, step, sizeof step - 1) == 0 && strncmp(c, "gpu", 3) != 0)
-		return !json_scan_integer(ev->name + sizeof step - 1, 0, &number) ||
-		       keep(k, ev, KEPT_STEP, number);
-	if (strncmp(ev->name, "nccl:", 5) == 0 && strncmp(c, "gpu", 3) != 0)
+	case ROLE_NOTE:
 		return keep(k, ev, KEPT_NOTE, -1);
-	if (strcmp(ev->name, "record_param_comms") == 0)
+	case ROLE_PARAMS:
 		return keep(k, ev, KEPT_PARAMS, ev->numbers[TRACE_EXTERNAL]);
+	case ROLE_HOST_CALL:
+		return keep(k, ev, KEPT_HOST_CALL, -1);
+	case ROLE_RANGE:
+		return keep(k, ev, KEPT_RANGE, -1);
+	case ROLE_DEVICE_RANGE:
+		return keep(k, ev, KEPT_DEVICE_RANGE, -1);
+	case ROLE_NONE:
+		break;
+	}
 	return true;
 }
 
-static bool read_events(struct kineto *k, struct json_scan *s)
-{
-	struct trace_event ev;
-	enum json_token t;
-
-	k->has_events = true;
-	while ((t = json_scan_next(s)) == JSON_SCAN_OBJECT)
-		if (!trace_event_read(s, &ev) || !take_event(k, &ev))
-			return false;
-	return t == JSON_SCAN_ARRAY_END || json_scan_fail(s, "its events are no list of objects");
-}
-
 /* ---- the file's head ---- */
-
-static bool read_distributed(struct kineto *k, struct json_scan *s)
-{
-	enum json_token t;
-
-	k->is_kineto = true;
-	while ((t = json_scan_next(s)) == JSON_SCAN_KEY) {
-		int64_t *to = strcmp(s->text, "rank") == 0	     ? &k->rank
-			      : strcmp(s->text, "world_size") == 0 ? &k->world_size
-								    : NULL;
-
-		t = json_scan_next(s);
-		if (to && t == JSON_SCAN_NUMBER && (!json_scan_integer(s->text, 0, to) || *to < 0 ||
-						    *to >= FACT_MAX_RANKS))
-			*to = -1;
-		if (!json_scan_skip(s, t))
-			return false;
-	}
-	return t == JSON_SCAN_OBJECT_END;
-}
 
 /* Names of machines are not ours to show: the same name gives the same mark. */
 static void mark_host(struct kineto *k, const char *name)
@@ -208,63 +216,49 @@ static void mark_host(struct kineto *k, const char *name)
 	snprintf(k->host, sizeof k->host, "host %06x", (unsigned)(h >> 40));
 }
 
-static bool read_field(struct kineto *k, struct json_scan *s)
+static int64_t integer_of(const json_t *info, const char *name)
 {
-	enum { OTHER, EVENTS, DISTRIBUTED, BASE, HOST } field =
-		strcmp(s->text, "traceEvents") == 0	     ? EVENTS
-		: strcmp(s->text, "distributedInfo") == 0    ? DISTRIBUTED
-		: strcmp(s->text, "baseTimeNanoseconds") == 0 ? BASE
-		: strcmp(s->text, "host_name") == 0	     ? HOST
-							     : OTHER;
-	enum json_token t;
+	const json_t *v = json_object_get(info, name);
 
-	k->is_kineto |= strcmp(s->text, "deviceProperties") == 0 || strcmp(s->text, "trace_id") == 0 ||
-			strcmp(s->text, "schemaVersion") == 0 || field == BASE;
-	t = json_scan_next(s);
-	if (field == EVENTS && t == JSON_SCAN_ARRAY)
-		return read_events(k, s);
-	if (field == DISTRIBUTED && t == JSON_SCAN_OBJECT)
-		return read_distributed(k, s);
-	if (field == BASE && t == JSON_SCAN_NUMBER &&
-	    (!json_scan_integer(s->text, 0, &k->base_ns) || k->base_ns < 0 || k->base_ns > MAX_TIME_NS))
+	return json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) < FACT_MAX_RANKS
+		       ? json_integer_value(v)
+		       : -1;
+}
+
+static void read_head(struct kineto *k, const struct trace_events *s)
+{
+	static const char *const marks[] = { "distributedInfo", "baseTimeNanoseconds", "deviceProperties", "trace_id",
+					     "schemaVersion" };
+	const char *distributed = trace_events_top(s, "distributedInfo");
+	json_t *info = distributed ? json_loads(distributed, 0, NULL) : NULL;
+	char name[256];
+
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+		k->is_kineto |= trace_events_top(s, marks[i]) != NULL;
+	k->rank = integer_of(info, "rank");
+	k->world_size = integer_of(info, "world_size");
+	(void)kineto_groups_read(k, json_object_get(info, "pg_config"));
+	json_decref(info);
+	if (!trace_events_top_integer(s, "baseTimeNanoseconds", &k->base_ns) || k->base_ns < 0 ||
+	    k->base_ns > MAX_TIME_NS)
 		k->base_ns = 0;
-	if (field == HOST && t == JSON_SCAN_STRING && s->text[0])
-		mark_host(k, s->text);
-	return json_scan_skip(s, t);
+	if (trace_events_top_text(s, "host_name", name, sizeof name) && name[0])
+		mark_host(k, name);
 }
 
-static bool read_all(struct kineto *k, struct json_scan *s)
+static bool read_all(struct kineto *k, struct trace_events *s)
 {
-	enum json_token t;
+	enum trace_events_got got;
+	struct trace_event ev;
 
-	while ((t = json_scan_next(s)) == JSON_SCAN_KEY)
-		if (!read_field(k, s))
-			return kineto_fail(k, "is no JSON: %s", s->why);
-	if (t != JSON_SCAN_OBJECT_END || json_scan_next(s) != JSON_SCAN_END)
-		return kineto_fail(k, "is no JSON: %s", s->why);
+	while ((got = trace_events_next(s, &ev)) == TRACE_EVENTS_ONE)
+		if (!take_event(k, &ev))
+			return false;
+	if (got == TRACE_EVENTS_BAD)
+		return kineto_fail(k, "%s", trace_events_why(s));
+	k->has_events = trace_events_has_list(s);
+	read_head(k, s);
 	return true;
-}
-
-/* "rank-34.…", "kineto_ddp_rank0.json", "rank_3/trace.json": the last number behind the
- * word, in the file's own name first. */
-static int64_t rank_of_path(const char *path)
-{
-	const char *end = path + strlen(path);
-
-	for (const char *p = end; p-- > path;) {
-		const char *digits = p + 4;
-		int64_t rank = 0;
-
-		if (end - p < 5 || strncasecmp(p, "rank", 4) != 0)
-			continue;
-		digits += *digits == '-' || *digits == '_' || *digits == '=' || *digits == ' ';
-		if (!isdigit((unsigned char)*digits))
-			continue;
-		for (; isdigit((unsigned char)*digits) && rank < FACT_MAX_RANKS; digits++)
-			rank = rank * 10 + (*digits - '0');
-		return rank < FACT_MAX_RANKS ? rank : -1;
-	}
-	return -1;
 }
 
 static bool place(struct kineto *k, struct trace_input *in)
@@ -272,17 +266,22 @@ static bool place(struct kineto *k, struct trace_input *in)
 	struct trace *t = k->trace;
 	struct trace_rank *r;
 	char host[64];
+	bool guessed;
 
 	if (t->clock_method)
 		return kineto_fail(k, "is of one rank, and a file before it has a whole job: import each on its own");
+	k->profile.rank_from = "file";
 	if (k->rank < 0) {
 		k->rank = rank_of_path(in->path);
+		k->profile.rank_from = "name";
 		if (k->rank >= 0)
-			snprintf(in->outcome, sizeof in->outcome, "ok; its rank is from its name");
+			kineto_remark(k, "its rank is from its name");
 	}
-	if (k->rank < 0 && t->n_ranks == 0) {
+	guessed = k->rank < 0;
+	if (guessed && t->n_ranks == 0) {
 		k->rank = 0;
-		snprintf(in->outcome, sizeof in->outcome, "ok; it does not say which rank it is, taken as rank 0");
+		k->profile.rank_from = "assumed";
+		kineto_remark(k, "it does not say which rank it is, neither inside nor in its name: taken as rank 0");
 	}
 	if (k->rank < 0)
 		return kineto_fail(k, "does not say which rank it is, neither inside nor in its name");
@@ -297,6 +296,7 @@ static bool place(struct kineto *k, struct trace_input *in)
 	r = trace_add_rank(t, (int32_t)k->rank, host);
 	if (!r)
 		return false;
+	r->guessed = guessed;
 	in->rank = k->rank;
 	if (k->last_ns > MAX_TIME_NS - k->base_ns) /* some releases write absolute stamps, and a base beside them */
 		k->base_ns = 0;
@@ -313,15 +313,18 @@ static void free_all(struct kineto *k)
 		free(k->names[i]);
 	free(k->names);
 	free(k->calls);
+	free(k->name_classes);
 	runs_free(k->kept);
 	json_decref(k->name_ids);
+	kineto_groups_free(k);
+	kineto_profile_free(k);
 }
 
-enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct json_scan *s, char *why,
+enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct trace_events *s, char *why,
 				size_t n_why)
 {
 	struct kineto k = { .trace = t, .rank = -1, .world_size = -1, .why = why, .n_why = n_why,
-			    .name_ids = json_object() };
+			    .name_ids = json_object(), .name_classes = calloc(MAX_NAMES + 1, 1) };
 	enum import_outcome o = IMPORT_FAILED;
 
 	why[0] = '\0';
@@ -335,6 +338,8 @@ enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct 
 			o = k.is_kineto ? IMPORT_FAILED : IMPORT_UNKNOWN;
 		} else if (place(&k, in)) {
 			o = IMPORT_OK;
+			snprintf(why, n_why, "%s", k.remark);
+			trace_events_remark(s, why, n_why);
 		}
 	}
 	free_all(&k);
@@ -350,17 +355,14 @@ static bool is_kineto(const struct import_head *h)
 static enum import_outcome read_file(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
 				     size_t n_why)
 {
-	struct json_scan *s = malloc(sizeof *s);
+	struct trace_events *s = trace_events_open(read, arg, NULL);
 	enum import_outcome o = IMPORT_UNKNOWN;
 
 	t->no_memory |= !s;
-	if (s) {
-		json_scan_init(s, read, arg);
-		if (json_scan_next(s) == JSON_SCAN_OBJECT)
-			o = kineto_read(t, in, s, why, n_why);
-	}
-	free(s);
+	if (s)
+		o = kineto_read(t, in, s, why, n_why);
+	trace_events_close(s);
 	return o;
 }
 
-const struct import_format format_kineto = { "Kineto trace", is_kineto, read_file, kineto_join };
+const struct import_format format_kineto = { "Kineto trace", is_kineto, read_file, kineto_join, .apart = true };
