@@ -165,9 +165,10 @@ static int import(const struct import_options *o, struct trace *t, struct trace_
 	for (uint32_t i = 0; i < o->n_files && fine; i++) {
 		inputs[i].path = o->files[i];
 		fine = import_file(t, &inputs[i], &progress);
-		n_fine += inputs[i].fine;
 	}
 	fine = fine && import_join(t, inputs, o->n_files);
+	for (uint32_t i = 0; i < o->n_files; i++)
+		n_fine += inputs[i].fine;
 	if (!fine)
 		snprintf(why, sizeof why, "there is not enough memory");
 	run_id_of(o->db, run_id, sizeof run_id);

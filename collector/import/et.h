@@ -58,6 +58,8 @@ void et_free(struct et *e);
 bool et_look(const struct et *e, struct et_check *ret); /* false without memory */
 /* Its rows. Its rank is that of its name, else that of its communication. */
 bool et_tell(struct et *e, struct trace_input *in);
+/* Numbers the files, and refuses those of a rank that is there. */
+bool et_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs);
 /* "rank-3.json", "et_3.json", "chakra.3.et.gz": 3. -1 = none. */
 int64_t et_rank_of(const char *path);
 

@@ -402,5 +402,5 @@ static enum import_outcome read_workload(struct trace *t, struct trace_input *in
 	return read_list(t, in, read, arg, why, n_why, "workload_graph");
 }
 
-const struct import_format format_et = { "execution trace", is_et, read_et, NULL };
+const struct import_format format_et = { "execution trace", is_et, read_et, et_join };
 const struct import_format format_et_workload = { "execution trace", is_workload, read_workload, NULL };
