@@ -395,6 +395,24 @@ class Logs(Folder):
                          [{"step": i, "elapsed_ms": 250.0, "loss": 1.5} for i in (10, 20)])
         self.assertEqual(self.rows("SELECT count(*) AS n FROM megatron_timer WHERE name = 'fwd_microstep'"), [{"n": 2}])
 
+    def test_a_log_beside_traces_of_ranks_adds_its_tables_and_its_verdict(self):
+        from test_import import profile
+        paths = []
+        for name, content in (("a.log", log_lines(4, 4, 40, 100)), ("rank0.json", json.dumps(profile(0, 0, 0)).encode()),
+                              ("rank1.json", json.dumps(profile(1, 0, 0)).encode()), ("z.log", log_lines(2, 2, 40, 100, n=5))):
+            paths.append(os.path.join(self.dir, name))
+            with open(paths[-1], "wb") as f:
+                f.write(content)
+        for order_of in (paths, paths[::-1]):
+            if os.path.exists(self.db):
+                os.unlink(self.db)
+            r = call("import", *order_of, "--db", self.db, "--json")
+            self.assertEqual(r.returncode, 0, r.stdout)
+            v = self.report()
+            self.assertEqual((v["coverage"]["ranks_seen"], v["steps"]["n"]), (2, 6))
+            self.assertEqual({(x["stages"], x["iterations"]) for x in v["pipeline"]["logs"]}, {(4, 12), (2, 5)})
+            self.assertIn("slow.pipeline_bubble", [x["class"] for x in v["verdicts"]])
+
     def test_a_text_that_is_no_log_is_refused(self):
         for text in (b"hello\nworld\n", b"iteration 1/2 | elapsed time per iteration (ms): nan |\n", b"[x] y\n"):
             v = self.take(text, "x.log", status=3)
