@@ -425,7 +425,8 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('et_trace', 'n_parent', '', 'Edges from a caller'),
   ('et_trace', 'n_unknown', '', 'Edges from an id that no node has'),
   ('et_trace', 'n_duplicate', '', 'Nodes with an id that one before them has'),
-  ('et_trace', 'n_cyclic', '', 'Nodes on cycles of dependencies, or between two');
+  ('et_trace', 'n_data_cyclic', '', 'Nodes on cycles of edges of data, or between two'),
+  ('et_trace', 'n_call_cyclic', '', 'Nodes on cycles of edges of control and callers, or between two');
 
 INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('et_node', 'trace', '', 'Number of the file among execution traces'),

@@ -299,7 +299,7 @@ SELECT log, n_stages, n_micro, n_chunks, tp, dp, n_steady, first_step, last_step
 
 DROP VIEW IF EXISTS et_trace;
 CREATE VIEW et_trace AS
-SELECT trace, rank, n_nodes, schema, n_comms, n_data, n_control, n_parent, n_unknown, n_duplicate, n_cyclic FROM raw_et_trace;
+SELECT trace, rank, n_nodes, schema, n_comms, n_data, n_control, n_parent, n_unknown, n_duplicate, n_data_cyclic, n_call_cyclic FROM raw_et_trace;
 
 DROP VIEW IF EXISTS et_node;
 CREATE VIEW et_node AS

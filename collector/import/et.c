@@ -73,6 +73,41 @@ void et_free(struct et *e)
 	free(e->edges);
 }
 
+/* ---- attributes ---- */
+
+static void take_text(char *out, size_t n_out, const char *text)
+{
+	snprintf(out, n_out, "%.*s", (int)n_out - 1, text);
+}
+
+void et_attr(struct et_comm *c, const char *name, const char *text, int64_t number)
+{
+	const struct {
+		const char *name;
+		int64_t *to;
+	} numbers[] = {
+		{ "in_msg_nelems", &c->n_in }, { "out_msg_nelems", &c->n_out }, { "pg_size", &c->group_size },
+		{ "comm_size", &c->bytes }, { "comm_src", &c->source }, { "comm_dst", &c->target },
+	};
+	static const char *const collectives[] = { "all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast",
+						   "all_to_all", "reduce_scatter", "reduce_scatter_block", "barrier" };
+
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		if (strcasecmp(name, numbers[i].name) == 0 && number != ET_NONE)
+			*numbers[i].to = number;
+	if (strcasecmp(name, "collective_name") == 0)
+		take_text(c->collective, sizeof c->collective, text);
+	else if (strcasecmp(name, "dtype") == 0)
+		take_text(c->dtype, sizeof c->dtype, text);
+	else if (strcasecmp(name, "pg_name") == 0 || strcasecmp(name, "comm_group") == 0)
+		take_text(c->group, sizeof c->group, text);
+	else if (strcasecmp(name, "comm_type") == 0 && number >= 0 &&
+		 number < (int64_t)(sizeof collectives / sizeof *collectives))
+		take_text(c->collective, sizeof c->collective, collectives[number]);
+	else if (strcasecmp(name, "comm_type") == 0 && text[0])
+		take_text(c->collective, sizeof c->collective, text);
+}
+
 /* ---- whose it is ---- */
 
 static int64_t digits_at(const char *at)
@@ -172,9 +207,9 @@ bool et_tell(struct et *e, struct trace_input *in)
 	in->rank = rank;
 	in->n_events = e->n_nodes;
 	rank = rank >= 0 ? rank : TRACE_NULL;
-	if (!trace_row(e->trace, "et_trace", "iiitiiiiiii", file, rank, (int64_t)e->n_nodes, text_or_null(e->schema), n_comms,
+	if (!trace_row(e->trace, "et_trace", "iiitiiiiiiii", file, rank, (int64_t)e->n_nodes, text_or_null(e->schema), n_comms,
 		       n_of[ET_DATA], n_of[ET_CONTROL], n_of[ET_PARENT], (int64_t)check.n_unknown,
-		       (int64_t)check.n_duplicate, (int64_t)check.n_cyclic))
+		       (int64_t)check.n_duplicate, (int64_t)check.n_data_cyclic, (int64_t)check.n_call_cyclic))
 		return false;
 	for (uint32_t i = 0; i < e->n_nodes; i++)
 		if (!tell_node(e, file, rank, &e->nodes[i]))

@@ -5,11 +5,12 @@
 
 extern const struct import_format format_timeline, format_kineto;
 extern const struct import_format format_spans, format_megatron_log;
-extern const struct import_format format_et, format_et_workload;
+extern const struct import_format format_et, format_et_workload, format_et_proto;
 
 const struct import_format *const import_formats[] = {
 	&format_et,
 	&format_et_workload,
+	&format_et_proto,
 	&format_spans,
 	&format_timeline,
 	&format_kineto,

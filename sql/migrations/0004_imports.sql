@@ -25,7 +25,7 @@ CREATE TABLE raw_megatron_pipeline (
 CREATE TABLE raw_et_trace (
   trace INTEGER PRIMARY KEY, rank INTEGER, n_nodes INTEGER NOT NULL, schema TEXT, n_comms INTEGER NOT NULL,
   n_data INTEGER NOT NULL, n_control INTEGER NOT NULL, n_parent INTEGER NOT NULL, n_unknown INTEGER NOT NULL,
-  n_duplicate INTEGER NOT NULL, n_cyclic INTEGER NOT NULL
+  n_duplicate INTEGER NOT NULL, n_data_cyclic INTEGER NOT NULL, n_call_cyclic INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE raw_et_node (
   trace INTEGER NOT NULL, rank INTEGER, id INTEGER NOT NULL, name TEXT NOT NULL, type TEXT, parent INTEGER, dur_us INTEGER,
