@@ -22,8 +22,18 @@ struct import_options {
 	const char *db;
 	const char **files;
 	uint32_t n_files;
+	unsigned n_jobs; /* 0 = one a core */
 	bool json;
 };
+
+static bool parse_jobs(const char *arg, unsigned *ret)
+{
+	char *end;
+	unsigned long v = strtoul(arg, &end, 10);
+
+	*ret = (unsigned)v;
+	return *end == '\0' && arg[0] >= '1' && arg[0] <= '9' && v <= 256;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -35,6 +45,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'j':
 		o->json = true;
+		return 0;
+	case 'J':
+		if (!parse_jobs(arg, &o->n_jobs))
+			argp_error(state, "--jobs is a number from 1 to 256");
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->n_files == MAX_FILES)
@@ -156,17 +170,15 @@ static void run_id_of(const char *db, char *out, size_t n_out)
 
 static int import(const struct import_options *o, struct trace *t, struct trace_input *inputs)
 {
-	bool terminal = isatty(STDERR_FILENO), fine = true;
+	bool terminal = isatty(STDERR_FILENO), fine;
 	struct import_progress progress = { terminal ? on_read : NULL, NULL };
 	uint32_t n_fine = 0;
 	double told = 0;
 	char run_id[64], why[5000] = "";
 
-	for (uint32_t i = 0; i < o->n_files && fine; i++) {
+	for (uint32_t i = 0; i < o->n_files; i++)
 		inputs[i].path = o->files[i];
-		fine = import_file(t, &inputs[i], &progress);
-	}
-	fine = fine && import_join(t, inputs, o->n_files);
+	fine = import_files(t, inputs, o->n_files, o->n_jobs, &progress) && import_join(t, inputs, o->n_files);
 	for (uint32_t i = 0; i < o->n_files; i++)
 		n_fine += inputs[i].fine;
 	if (!fine)
@@ -196,6 +208,7 @@ int cmd_import(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"db", 'd', "FILE", 0, "the catalogue to make; it must not be there yet", 0},
+		{"jobs", 'J', "N", 0, "files that are read at once; else as many as there are cores", 0},
 		{"json", 'j', 0, 0, "what came of each file, as one JSON object", 0},
 		{0},
 	};

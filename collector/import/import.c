@@ -14,6 +14,7 @@ struct reading {
 	const struct import_progress *progress;
 	const char *path;
 	uint64_t told_bytes;
+	bool only_apart, in_turn; /* in_turn: it may be of a format that is not */
 };
 
 static ptrdiff_t read_some(void *arg, unsigned char *out, size_t n)
@@ -47,6 +48,9 @@ static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 
 		if (!f->is(&head))
 			continue;
+		r->in_turn = r->only_apart && !f->apart;
+		if (r->in_turn)
+			return;
 		why[0] = '\0';
 		in->format = f->name;
 		o = f->read(t, in, read_some, r, why, sizeof why);
@@ -63,24 +67,41 @@ static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 	}
 }
 
-bool import_file(struct trace *t, struct trace_input *in, const struct import_progress *p)
+static bool read_file(struct trace *t, struct trace_input *in, const struct import_progress *p, bool only_apart)
 {
+	const struct trace_input before = *in;
 	struct reading *r = calloc(1, sizeof *r);
+	bool in_turn = false;
 
 	in->rank = -1;
 	if (!r) {
 		t->no_memory = true;
-		return false;
+		return true;
 	}
 	r->progress = p;
 	r->path = in->path;
+	r->only_apart = only_apart;
 	if (source_open(&r->source, in->path) && source_head(&r->source))
 		read_as(t, in, r);
 	if (!in->fine && r->source.why[0])
 		refuse(in, r->source.why);
+	in_turn = r->in_turn;
 	source_close(&r->source);
 	free(r);
+	if (in_turn)
+		*in = before;
+	return !in_turn;
+}
+
+bool import_file(struct trace *t, struct trace_input *in, const struct import_progress *p)
+{
+	(void)read_file(t, in, p, false);
 	return !t->no_memory;
+}
+
+bool import_file_apart(struct trace *t, struct trace_input *in, const struct import_progress *p)
+{
+	return read_file(t, in, p, true);
 }
 
 bool import_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)

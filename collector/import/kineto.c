@@ -258,6 +258,7 @@ static bool place(struct kineto *k, struct trace_input *in)
 	struct trace *t = k->trace;
 	struct trace_rank *r;
 	char host[64];
+	bool guessed;
 
 	if (t->clock_method)
 		return kineto_fail(k, "is of one rank, and a file before it has a whole job: import each on its own");
@@ -266,7 +267,8 @@ static bool place(struct kineto *k, struct trace_input *in)
 		if (k->rank >= 0)
 			snprintf(in->outcome, sizeof in->outcome, "ok; its rank is from its name");
 	}
-	if (k->rank < 0 && t->n_ranks == 0) {
+	guessed = k->rank < 0;
+	if (guessed && t->n_ranks == 0) {
 		k->rank = 0;
 		snprintf(in->outcome, sizeof in->outcome, "ok; it does not say which rank it is, taken as rank 0");
 	}
@@ -283,6 +285,7 @@ static bool place(struct kineto *k, struct trace_input *in)
 	r = trace_add_rank(t, (int32_t)k->rank, host);
 	if (!r)
 		return false;
+	r->guessed = guessed;
 	in->rank = k->rank;
 	check_base(k);
 	r->clock = t->n_ranks - 1;
@@ -319,7 +322,7 @@ enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct 
 			kineto_fail(&k, "has no step, launch or device work of a profiler");
 			o = k.is_kineto ? IMPORT_FAILED : IMPORT_UNKNOWN;
 		} else if (place(&k, in)) {
-			trace_events_remark(s, in->outcome, sizeof in->outcome);
+			trace_events_remark(s, why, n_why);
 			o = IMPORT_OK;
 		}
 	}
@@ -346,4 +349,4 @@ static enum import_outcome read_file(struct trace *t, struct trace_input *in, by
 	return o;
 }
 
-const struct import_format format_kineto = { "Kineto trace", is_kineto, read_file, kineto_join };
+const struct import_format format_kineto = { "Kineto trace", is_kineto, read_file, kineto_join, .apart = true };

@@ -24,6 +24,7 @@ struct trace_rank {
 	int32_t rank;
 	char host[64];	/* what to call it: no name of a machine of somebody else */
 	uint32_t clock; /* the same number: the same clock */
+	bool guessed;	/* neither the file nor its name tells which rank it is */
 	/* Of another clock than the reference's: reference = local + offset, the offset
 	 * from lo to hi at at_ns. */
 	bool placed;
@@ -85,6 +86,13 @@ struct trace {
 
 void trace_init(struct trace *t);
 void trace_fini(struct trace *t);
+
+/* One that is filled beside t, by another thread, and moved into it by trace_merge() afterwards. */
+void trace_init_beside(struct trace *part, struct trace *t);
+/* All that in's file told, behind what other files told before. A rank that is there already, or a
+ * file of one rank beside one of a whole job, is refused: in says so, and nothing is moved. The
+ * part is empty afterwards. False only without memory. */
+bool trace_merge(struct trace *t, struct trace *part, struct trace_input *in);
 
 /* NULL without memory, or (too many = true in the rank's caller) beyond the limits. */
 struct trace_rank *trace_add_rank(struct trace *t, int32_t rank, const char *host);

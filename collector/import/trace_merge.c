@@ -1,0 +1,208 @@
+/* trace_merge.c - what several threads read, put together in the order of the files. */
+#include "trace.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void trace_init_beside(struct trace *part, struct trace *t)
+{
+	(void)t;
+	trace_init(part);
+}
+
+static bool refuse(struct trace_input *in, const char *why)
+{
+	in->fine = false;
+	in->rank = -1;
+	in->n_events = 0;
+	snprintf(in->outcome, sizeof in->outcome, "%s", why);
+	return false;
+}
+
+/* Has t room for what the file says it is? */
+static bool fits(struct trace *t, const struct trace *part, struct trace_input *in)
+{
+	char why[100];
+
+	if (part->n_ranks == 0 || t->n_ranks == 0)
+		return true;
+	if (part->clock_method)
+		return refuse(in, "has a whole job, and a file before it is of one, too: import each on its own");
+	if (t->clock_method)
+		return refuse(in, "is of one rank, and a file before it has a whole job: import each on its own");
+	for (uint32_t i = 0; i < part->n_ranks; i++) {
+		if (part->ranks[i].guessed)
+			return refuse(in, "does not say which rank it is, neither inside nor in its name");
+		if (!trace_find_rank(t, part->ranks[i].rank))
+			continue;
+		snprintf(why, sizeof why, "is of rank %lld, and so was a file before it", (long long)part->ranks[i].rank);
+		return refuse(in, why);
+	}
+	return true;
+}
+
+/* Room for n more, all that is had of it. */
+static bool room(struct trace *t, void *v, uint32_t n, uint32_t n_more, uint32_t *n_alloc, size_t size)
+{
+	uint32_t want = *n_alloc ? *n_alloc : 8;
+	void *grown;
+
+	while (want - n < n_more)
+		want *= 2;
+	if (want == *n_alloc)
+		return true;
+	grown = realloc(*(void **)v, want * size);
+	if (!grown) {
+		t->no_memory = true;
+		return false;
+	}
+	*(void **)v = grown;
+	*n_alloc = want;
+	return true;
+}
+
+/* One name of a host, one clock: of which the first rank of that name has the number. */
+static uint32_t clock_of(const struct trace *t, const struct trace_rank *r)
+{
+	uint32_t clock = 0;
+
+	for (uint32_t i = 0; i < t->n_ranks; i++) {
+		if (strcmp(t->ranks[i].host, r->host) == 0)
+			return t->ranks[i].clock;
+		clock = t->ranks[i].clock >= clock ? t->ranks[i].clock + 1 : clock;
+	}
+	return clock;
+}
+
+static bool move_ranks(struct trace *t, struct trace *part)
+{
+	if (!room(t, &t->ranks, t->n_ranks, part->n_ranks, &t->n_ranks_alloc, sizeof *t->ranks))
+		return false;
+	for (uint32_t i = 0; i < part->n_ranks; i++) {
+		struct trace_rank *r = &part->ranks[i];
+
+		if (!part->clock_method) /* a whole job's clocks are its own */
+			r->clock = clock_of(t, r);
+		t->ranks[t->n_ranks++] = *r;
+	}
+	part->n_ranks = 0;
+	return true;
+}
+
+/* ---- groups ---- */
+
+static const struct trace_group *find_group(const struct trace *t, const char *name)
+{
+	for (uint32_t i = 0; i < t->n_groups; i++)
+		if (strcmp(t->groups[i].name, name) == 0)
+			return &t->groups[i];
+	return NULL;
+}
+
+static bool rename_text(char **text, const char *from, const char *to)
+{
+	char *copy;
+
+	if (!*text || strcmp(*text, from) != 0)
+		return true;
+	copy = strdup(to);
+	if (!copy)
+		return false;
+	free(*text);
+	*text = copy;
+	return true;
+}
+
+/* Wherever the part has it: as a name of its ranks' events, and in rows. */
+static bool rename_group(struct trace *part, const char *from, const char *to)
+{
+	bool fine = true;
+
+	for (uint32_t i = 0; i < part->n_ranks; i++) {
+		json_t *ids = part->ranks[i].name_ids, *id = json_object_get(ids, from);
+
+		if (!id)
+			continue;
+		fine &= rename_text(&part->ranks[i].names[json_integer_value(id) - 1], from, to) &&
+			json_object_set(ids, to, id) == 0 && json_object_del(ids, from) == 0;
+	}
+	for (uint32_t i = 0; i < part->n_rows; i++)
+		for (uint32_t k = 0; k < part->rows[i].n_values; k++)
+			fine &= rename_text(&part->rows[i].values[k].text, from, to);
+	return fine;
+}
+
+/* Names may be a rank's own: "1" of ranks 0 and 1 is not "1" of 2 and 3. */
+static bool move_group(struct trace *t, struct trace *part, const struct trace_group *g)
+{
+	const struct trace_group *known = find_group(t, g->name);
+	char name[400];
+
+	if (!known || g->n_ranks == 0)
+		return trace_group(t, g->name, g->ranks, g->n_ranks);
+	if (known->n_ranks == g->n_ranks && memcmp(known->ranks, g->ranks, g->n_ranks * sizeof *g->ranks) == 0)
+		return true;
+	snprintf(name, sizeof name, "%.300s of ranks %d to %d", g->name, g->ranks[0], g->ranks[g->n_ranks - 1]);
+	if (!rename_group(part, g->name, name)) {
+		t->no_memory = true;
+		return false;
+	}
+	return trace_group(t, name, g->ranks, g->n_ranks);
+}
+
+static bool move_groups(struct trace *t, struct trace *part)
+{
+	for (uint32_t i = 0; i < part->n_groups; i++)
+		if (!move_group(t, part, &part->groups[i]))
+			return false;
+	return true;
+}
+
+static bool move_rows(struct trace *t, struct trace *part)
+{
+	uint32_t n = TRACE_MAX_ROWS - t->n_rows < part->n_rows ? TRACE_MAX_ROWS - t->n_rows : part->n_rows;
+
+	if (!room(t, &t->rows, t->n_rows, n, &t->n_rows_alloc, sizeof *t->rows))
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		t->rows[t->n_rows++] = part->rows[i];
+		part->rows[i] = (struct trace_row){ 0 };
+	}
+	t->n_rows_left_out += part->n_rows_left_out + (part->n_rows - n);
+	return true;
+}
+
+/* What only a file of a whole job has. */
+static void move_job(struct trace *t, struct trace *part)
+{
+	if (part->world_size > t->world_size)
+		t->world_size = part->world_size;
+	if (part->layout[0])
+		memcpy(t->layout, part->layout, sizeof t->layout);
+	if (part->n_what_ifs > 0 && t->n_what_ifs == 0) {
+		t->what_ifs = part->what_ifs;
+		t->n_what_ifs = part->n_what_ifs;
+		t->first_step = part->first_step;
+		t->last_step = part->last_step;
+		part->what_ifs = NULL;
+		part->n_what_ifs = 0;
+	}
+	if (part->clock_method) {
+		t->clock_method = part->clock_method;
+		t->reference = part->reference;
+		t->rate_bound = part->rate_bound;
+	}
+}
+
+bool trace_merge(struct trace *t, struct trace *part, struct trace_input *in)
+{
+	t->no_memory |= part->no_memory;
+	if (!t->no_memory && fits(t, part, in)) {
+		move_job(t, part);
+		(void)(move_groups(t, part) && move_ranks(t, part) && move_rows(t, part));
+	}
+	trace_fini(part);
+	return !t->no_memory;
+}
