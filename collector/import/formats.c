@@ -4,7 +4,7 @@
 #include <string.h>
 
 extern const struct import_format format_timeline, format_kineto;
-extern const struct import_format format_spans, format_megatron_log;
+extern const struct import_format format_spans, format_spans_any, format_megatron_log;
 extern const struct import_format format_et, format_et_workload, format_et_proto;
 
 const struct import_format *const import_formats[] = {
@@ -14,6 +14,7 @@ const struct import_format *const import_formats[] = {
 	&format_spans,
 	&format_timeline,
 	&format_kineto,
+	&format_spans_any,
 	&format_megatron_log, /* reads all of what no other knows */
 	NULL,
 };

@@ -245,6 +245,14 @@ class Timelines(Folder):
         # Step by step: 3 loads, reads, computes and those beside.
         self.assertEqual(v["events"], 12)
 
+    def test_whole_spans_in_an_object_need_steps(self):
+        events = [{"ph": "X", "name": name, "pid": 3, "tid": 1, "ts": 100 * k + at, "dur": dur}
+                  for k in range(4) for name, at, dur in (("step", 0, 90), ("load", 10, 20), ("compute", 30, 50))]
+        v = self.take({"traceEvents": events})
+        self.assertEqual((v["format"], v["events"]), ("Chrome trace of spans", 8))
+        self.assertEqual(self.report()["steps"]["n"], 4)
+        self.assertFalse(self.take({"traceEvents": [e for e in events if e["name"] != "step"]}, status=3)["ok"])
+
     def test_a_trace_without_steps_says_so(self):
         v = self.take([{"ph": "B", "name": "a", "pid": 0, "tid": 0, "ts": 1}, {"ph": "E", "name": "a", "pid": 0, "tid": 0, "ts": 9}])
         self.assertIn("it names no steps", v["outcome"])
