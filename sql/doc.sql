@@ -350,8 +350,8 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('what_if', 'n_steps', 'steps', 'Steps that were replayed'),
   ('what_if', 'method', '', 'What was replayed: operations, or arrivals at collectives'),
   ('input', 'id', '', 'Order in which the files were named'),
-  ('input', 'file', '', 'Path as it was given'),
+  ('input', 'file', '', 'Path as it was given; names of users and hosts in it are marks unless the import kept them'),
   ('input', 'format', '', 'What it was read as; NULL = not known'),
-  ('input', 'outcome', '', 'ok, or a sentence that says what was wrong'),
+  ('input', 'outcome', '', 'ok, or a sentence that says what was wrong; "skipped: …" for what is no trace in a folder, or the same as another'),
   ('input', 'rank', '', 'Global rank that it tells of; NULL for none or several'),
   ('input', 'n_events', '', 'Events that it gave');

@@ -41,6 +41,7 @@ static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 	char why[250] = "";
 
 	refuse(in, head.n_bytes == 0 ? "is empty" : "is of no format that this release reads");
+	in->skipped = in->found;
 	for (size_t i = 0; import_formats[i] && !t->no_memory; i++) {
 		const struct import_format *f = import_formats[i];
 		enum import_outcome o;
@@ -55,8 +56,10 @@ static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 			snprintf(in->outcome, sizeof in->outcome, "%s", why[0] ? why : "ok");
 		else if (why[0])
 			refuse(in, why);
-		if (o != IMPORT_UNKNOWN)
+		if (o != IMPORT_UNKNOWN) {
+			in->skipped = false;
 			return;
+		}
 		in->format = NULL;
 		if (!source_rewind(&r->source))
 			return;
@@ -65,8 +68,11 @@ static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 
 bool import_file(struct trace *t, struct trace_input *in, const struct import_progress *p)
 {
-	struct reading *r = calloc(1, sizeof *r);
+	struct reading *r;
 
+	if (in->settled)
+		return true;
+	r = calloc(1, sizeof *r);
 	in->rank = -1;
 	if (!r) {
 		t->no_memory = true;
@@ -76,8 +82,16 @@ bool import_file(struct trace *t, struct trace_input *in, const struct import_pr
 	r->path = in->path;
 	if (source_open(&r->source, in->path) && source_head(&r->source))
 		read_as(t, in, r);
-	if (!in->fine && r->source.why[0])
+	if (!in->fine && r->source.why[0]) {
+		in->skipped = false;
 		refuse(in, r->source.why);
+	}
+	if (in->skipped) {
+		char said[sizeof in->outcome];
+
+		snprintf(said, sizeof said, "skipped: %.240s", in->outcome);
+		refuse(in, said);
+	}
 	source_close(&r->source);
 	free(r);
 	return !t->no_memory;

@@ -200,23 +200,14 @@ static bool read_distributed(struct kineto *k, struct json_scan *s)
 	return t == JSON_SCAN_OBJECT_END;
 }
 
-/* Names of machines are not ours to show: the same name gives the same mark. */
-static void mark_host(struct kineto *k, const char *name)
-{
-	uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-
-	for (; *name; name++)
-		h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-	snprintf(k->host, sizeof k->host, "host %06x", (unsigned)(h >> 40));
-}
-
 static bool read_field(struct kineto *k, struct json_scan *s)
 {
-	enum { OTHER, EVENTS, DISTRIBUTED, BASE, HOST } field =
+	enum { OTHER, EVENTS, DISTRIBUTED, BASE, HOST, USER } field =
 		strcmp(s->text, "traceEvents") == 0	     ? EVENTS
 		: strcmp(s->text, "distributedInfo") == 0    ? DISTRIBUTED
 		: strcmp(s->text, "baseTimeNanoseconds") == 0 ? BASE
 		: strcmp(s->text, "host_name") == 0	     ? HOST
+		: strcmp(s->text, "username") == 0	     ? USER
 							     : OTHER;
 	enum json_token t;
 
@@ -231,7 +222,9 @@ static bool read_field(struct kineto *k, struct json_scan *s)
 	    (!json_scan_integer(s->text, 0, &k->base_ns) || k->base_ns < 0 || k->base_ns > MAX_TIME_NS))
 		k->base_ns = 0;
 	if (field == HOST && t == JSON_SCAN_STRING && s->text[0])
-		mark_host(k, s->text);
+		snprintf(k->host, sizeof k->host, "%.63s", s->text);
+	if (field == USER && t == JSON_SCAN_STRING && s->text[0] && !trace_secret(k->trace, true, s->text))
+		return false;
 	return json_scan_skip(s, t);
 }
 

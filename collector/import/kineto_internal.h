@@ -46,7 +46,7 @@ struct kineto {
 	void *name_ids; /* json_t */
 	int64_t base_ns;
 	int64_t rank, world_size; /* -1 = not told */
-	char host[64];		  /* a mark of it, never its name; "" = not told */
+	char host[64];		  /* "" = not told */
 	bool has_events, is_kineto;
 	char *why;
 	size_t n_why;
