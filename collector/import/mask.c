@@ -198,7 +198,8 @@ void mask_learn_path(struct mask *m, const char *path)
 		return;
 	for (end = mark; end > base && (isdigit((unsigned char)end[-1]) || end[-1] == '.'); end--)
 		;
-	if (end > base && end[-1] == '_' && end < mark)
+	if (end > base && end[-1] == '_' && end < mark && !memchr(base, '_', (size_t)(end - 1 - base)) &&
+	    strncasecmp(base, "rank", 4) != 0)
 		learn_piece(m, MASK_HOST, base, (size_t)(end - 1 - base));
 }
 
