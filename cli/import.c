@@ -120,11 +120,17 @@ static void run_id_of(const char *db, char *out, size_t n_out)
 
 static bool gather(const struct import_options *o, struct files *f)
 {
-	for (uint32_t i = 0; i < o->n_paths; i++)
-		if (!files_add(f, o->paths[i]))
-			return false;
+	const char *tmp = getenv("TMPDIR");
+	char *copy = o->db.path ? strdup(o->db.path) : NULL;
+	bool fine = true;
+
+	f->tmp = tmp && tmp[0] ? tmp : copy ? dirname(copy) : NULL;
+	for (uint32_t i = 0; i < o->n_paths && fine; i++)
+		fine = files_add(f, o->paths[i]);
+	f->tmp = NULL;
+	free(copy);
 	help_typos(f);
-	return files_skip_copies(f);
+	return fine && files_skip_copies(f);
 }
 
 static bool read_all(struct trace *t, struct files *f, struct import_show *show)

@@ -1,6 +1,7 @@
 #include "files.h"
 
 #include "format.h"
+#include "members.h"
 #include "source.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 /* ---- one input ---- */
 
-static struct trace_input *add(struct files *f, const char *path, bool found)
+struct trace_input *files_new(struct files *f, const char *path, bool found)
 {
 	struct trace_input *in;
 
@@ -79,13 +80,13 @@ static bool take_entry(struct files *f, FTS *fts, FTSENT *e)
 	}
 	if (e->fts_info == FTS_D && e->fts_level <= FILES_MAX_DEPTH)
 		return true;
-	in = add(f, e->fts_path, true);
+	in = files_new(f, e->fts_path, true);
 	if (!in)
 		return false;
 	switch (e->fts_info) {
 	case FTS_F:
 		in->n_file_bytes = (uint64_t)e->fts_statp->st_size;
-		break;
+		return !members_are_in(in) || members_add(f, f->n - 1);
 	case FTS_D:
 		fts_set(fts, e, FTS_SKIP);
 		settle(in, false, "is more than %d folders deep and was not looked into", FILES_MAX_DEPTH);
@@ -119,7 +120,7 @@ static bool walk(struct files *f, const char *path)
 		fts_close(fts);
 	if (!fine || (f->n > before && !e))
 		return fine;
-	fine = add(f, path, false) != NULL;
+	fine = files_new(f, path, false) != NULL;
 	if (fine)
 		settle(&f->v[f->n - 1], false,
 		       e ? "has more files than the %d that are read at once: the rest was not looked at"
@@ -135,12 +136,12 @@ bool files_add(struct files *f, const char *path)
 
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return walk(f, path);
-	in = add(f, path, false);
+	in = files_new(f, path, false);
 	if (in && stat(path, &st) != 0)
 		settle(in, false, "cannot be read: %s", strerror(errno));
 	else if (in)
 		in->n_file_bytes = (uint64_t)st.st_size;
-	return in != NULL;
+	return in && (in->settled || !members_are_in(in) || members_add(f, f->n - 1));
 }
 
 /* ---- what is there twice ---- */
@@ -156,18 +157,18 @@ struct copy {
 
 static bool read_size(const struct trace_input *in, uint64_t *ret_bytes)
 {
-	int fd = open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = in->member ? in->fd : open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	uint8_t head[2] = { 0 }, tail[4];
-	off_t end = (off_t)in->n_file_bytes;
-	bool fine = fd >= 0 && end > 0;
+	off_t at = (off_t)in->at, end = at + (off_t)in->n_file_bytes;
+	bool fine = fd >= 0 && end > at;
 
 	*ret_bytes = in->n_file_bytes & UINT32_MAX;
-	if (fine && pread(fd, head, 2, 0) == 2 && head[0] == 0x1f && head[1] == 0x8b) {
-		fine = end > 18 && pread(fd, tail, 4, end - 4) == 4;
+	if (fine && pread(fd, head, 2, at) == 2 && head[0] == 0x1f && head[1] == 0x8b) {
+		fine = end - at > 18 && pread(fd, tail, 4, end - 4) == 4;
 		*ret_bytes = fine ? tail[0] | tail[1] << 8 | tail[2] << 16 | (uint64_t)tail[3] << 24 : 0;
 		fine = fine && *ret_bytes / MAX_GROWTH < in->n_file_bytes + 65536;
 	}
-	if (fd >= 0)
+	if (fd >= 0 && !in->member)
 		close(fd);
 	return fine;
 }
@@ -182,13 +183,13 @@ static bool digest(const struct trace_input *in, uint64_t n_max, uint8_t *out)
 	uint64_t n = 0;
 
 	sha256_init(&hash);
-	if (s && source_open(s, in->path)) {
+	if (s && source_open_input(s, in))
 		while (n < n_max && (got = source_read(s, buf, sizeof buf)) > 0) {
 			sha256_update(&hash, (size_t)got, buf);
 			n += (uint64_t)got;
 		}
+	if (s)
 		source_close(s);
-	}
 	free(s);
 	sha256_digest(&hash, SHA256_DIGEST_SIZE, out);
 	return got >= 0;
@@ -260,6 +261,8 @@ void files_fini(struct files *f)
 	for (uint32_t i = 0; i < f->n; i++)
 		free((char *)f->v[i].path);
 	free(f->v);
+	if (f->spool_fd > 0)
+		close(f->spool_fd);
 	*f = (struct files){ 0 };
 }
 
@@ -271,7 +274,7 @@ const char *files_look(const struct trace_input *in, char *why, size_t n_why)
 	const char *slash = strrchr(in->path, '/'), *name = NULL;
 
 	snprintf(why, n_why, "is of no format that this release reads");
-	if (s && source_open(s, in->path) && source_head(s)) {
+	if (s && source_open_input(s, in) && source_head(s)) {
 		const struct import_head head = { s->head, s->n_head, slash ? slash + 1 : in->path };
 
 		for (size_t i = 0; import_formats[i] && !name; i++)

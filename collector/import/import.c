@@ -80,7 +80,7 @@ bool import_file(struct trace *t, struct trace_input *in, const struct import_pr
 	}
 	r->progress = p;
 	r->path = in->path;
-	if (source_open(&r->source, in->path) && source_head(&r->source))
+	if (source_open_input(&r->source, in) && source_head(&r->source))
 		read_as(t, in, r);
 	if (!in->fine && r->source.why[0]) {
 		in->skipped = false;

@@ -73,6 +73,9 @@ struct trace_input { /* of one file */
 	bool found;   /* in a folder that was named: it may be no trace at all */
 	bool settled; /* its outcome was known without reading it */
 	bool skipped; /* which is no failure */
+	bool member;  /* of an archive: n_file_bytes of fd, which is the caller's, from at on */
+	int fd;
+	uint64_t at;
 };
 
 struct trace {

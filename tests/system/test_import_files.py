@@ -1,19 +1,30 @@
 #!/usr/bin/env python3
 """The command around the formats: folders, copies, what is no trace, names of people and machines, and a database
 that is there only when it is whole."""
+import bz2
 import contextlib
 import gzip
+import io
 import json
+import lzma
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
+import tarfile
 import time
 import unittest
+import zipfile
 
 from test_import import SYNCLINE, Folder, call, profile, timeline
 
 NAMES = ("alice", "trainer-a", "corp.example", "10.1.2.3")
+
+
+def zstd(content):
+    program = shutil.which("zstd")
+    return program and subprocess.run([program, "-c"], input=content, capture_output=True, check=True).stdout
 
 
 def planted(rank):
@@ -122,6 +133,91 @@ class Files(Folder):
         v = self.run_json(*files, "--db", self.db, status=5)
         self.assertIn("of rank 0, and so was", v["inputs"][1]["outcome"])
         self.assertEqual(self.rows("SELECT count(*) FROM input WHERE rank = 0 AND outcome = 'ok'"), [(1,)])
+
+    # ---- archives ----
+
+    def members(self):
+        return {"job/rank1.json.gz": gzip.compress(json.dumps(profile(1, 900, 0)).encode()),
+                "job/rank0.json": json.dumps(profile(0, 900, 0)).encode(), "job/train.py": b"import torch\n",
+                "../../etc/rank2.json": json.dumps(profile(2, 0, 0)).encode(), "job/.git/x": b"x", "job/empty": b""}
+
+    def tar(self, name, mode):
+        path = os.path.join(self.dir, name)
+        with tarfile.open(path, mode) as t:
+            for member, content in self.members().items():
+                info = tarfile.TarInfo(member)
+                info.size = len(content)
+                t.addfile(info, io.BytesIO(content))
+            link = tarfile.TarInfo("job/link.json")
+            link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            t.addfile(link)
+        return path
+
+    def zip(self, name):
+        path = os.path.join(self.dir, name)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
+            for member, content in self.members().items():
+                z.writestr(member, content)
+        return path
+
+    def check_archive(self, path):
+        v = self.run_json(path, "--db", self.db, "--force")
+        self.assertEqual([(i["file"], i["rank"]) for i in v["inputs"] if i["state"] == "read"],
+                         [(f"{path}: ../../etc/rank2.json", 2), (f"{path}: job/rank0.json", 0), (f"{path}: job/rank1.json.gz", 1)])
+        self.assertEqual([os.path.basename(i["file"]) for i in v["inputs"] if i["state"] == "skipped"], ["empty", "train.py"])
+        self.assertEqual(v["hidden"], 1)
+
+    def test_an_archive_is_read_like_a_folder(self):
+        before = set(os.listdir(self.dir))
+        for name, mode in (("a.tar", "w"), ("a.tar.gz", "w:gz"), ("a.txz", "w:xz"), ("trace", "w:bz2")):
+            with self.subTest(name=name):
+                self.check_archive(self.tar(name, mode))
+        self.check_archive(self.zip("a.zip"))
+        self.assertEqual(set(os.listdir(self.dir)) - before, {"a.tar", "a.tar.gz", "a.txz", "trace", "a.zip", "job.db"})
+
+    def test_an_archive_in_a_folder_and_a_copy_of_its_member(self):
+        os.mkdir(os.path.join(self.dir, "job"))
+        path = self.tar("job/a.tar.gz", "w:gz")
+        self.file("job/rank1.json", profile(1, 900, 0))
+        v = self.run_json(os.path.join(self.dir, "job"), "--db", self.db)
+        self.assertEqual(v["read"], 3)
+        copy, = [i for i in v["inputs"] if i["outcome"].startswith("skipped: its content is that of")]
+        self.assertEqual(copy["file"], os.path.join(self.dir, "job", "rank1.json"))
+        self.assertIn(path, copy["outcome"])
+
+    def test_a_damaged_archive_costs_what_was_behind(self):
+        with open(self.tar("a.tar.gz", "w:gz"), "rb") as f:
+            whole = f.read()
+        good = self.file("rank7.json", profile(7, 0, 0))
+        for share in (0.02, 0.3, 0.6, 0.95):
+            path = self.file("cut.tar.gz", whole[:int(len(whole) * share)])
+            v = self.run_json(good, path, "--db", self.db, "--force", status=5)
+            self.assertEqual([i["state"] for i in v["inputs"] if i["file"] == path], ["failed"], v["inputs"])
+
+    def test_an_archive_that_bursts_is_refused(self):
+        block = b" " * (1 << 20)
+        tar = tarfile.TarInfo("rank0.json")
+        tar.size = 1 << 30
+        paths = [self.file("b.tar.gz", gzip.compress(tar.tobuf()) + gzip.compress(block) * 1024 + gzip.compress(bytes(10240)))]
+        paths.append(os.path.join(self.dir, "b.zip"))
+        with zipfile.ZipFile(paths[1], "w", zipfile.ZIP_DEFLATED) as z, z.open("rank0.json", "w") as f:
+            for _ in range(600):
+                f.write(block)
+        for path in paths:
+            v = self.run_json(path, "--db", self.db, status=3)
+            self.assertIn("unpacks to more than 200 times its size", v["inputs"][0]["outcome"])
+        self.assertEqual(self.left(), [])
+
+    def test_other_packers(self):
+        text = json.dumps(profile(0, 900, 0)).encode()
+        for name, content in (("a.xz", lzma.compress(text)), ("a.bz2", bz2.compress(text)), ("a.zst", zstd(text))):
+            if content is None:
+                continue # no zstd to pack with
+            with self.subTest(name=name):
+                v = self.run_json(self.file(name, content), "--db", self.db, "--force")
+                self.assertEqual(v["inputs"][0]["format"], "Kineto trace")
+                v = self.run_json(self.file(name, content[:-30]), "--db", self.db, "--force", status=3)
+                self.assertIn("damaged or cut off", v["inputs"][0]["outcome"])
 
     # ---- names ----
 
