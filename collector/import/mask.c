@@ -12,7 +12,7 @@
 
 #define MAX_LEARNED 65536
 #define MAX_NAME 254 /* of a host, by the rules of names */
-#define MAX_PARTS 12 /* of a word, between dots, dashes and underscores */
+#define MAX_PARTS 24 /* of a word, between dots, dashes and underscores */
 #define MAX_DEPTH 16
 
 struct mask {
