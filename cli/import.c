@@ -19,9 +19,14 @@
 #include <unistd.h>
 
 #define MAX_ARGUMENTS 65536
+#define MAX_MEMORY_MIB 65536
+
+enum { OPTION_TMP = 256, OPTION_MEMORY };
 
 struct import_options {
 	struct import_db db;
+	const char *tmp;
+	size_t memory_bytes;
 	const char **paths;
 	uint32_t n_paths;
 	bool json, keep_names, dry_run, verbose;
@@ -37,6 +42,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'f':
 		o->db.force = true;
+		return 0;
+	case OPTION_TMP:
+		o->tmp = arg;
+		return 0;
+	case OPTION_MEMORY:
+		o->memory_bytes = (size_t)cli_number(state, "--memory", arg, 1, MAX_MEMORY_MIB) << 20;
 		return 0;
 	case 'j':
 		o->json = true;
@@ -118,17 +129,29 @@ static void run_id_of(const char *db, char *out, size_t n_out)
 		*dot = '\0';
 }
 
+/* Where what has no room in memory goes: beside the catalogue, which needs as much room itself. */
+static void find_tmp(const struct import_options *o, char *out, size_t n_out)
+{
+	const char *of_user = getenv("TMPDIR"), *db = o->db.path, *slash = db ? strrchr(db, '/') : NULL;
+
+	if (o->tmp || (of_user && of_user[0]))
+		snprintf(out, n_out, "%s", o->tmp ? o->tmp : of_user);
+	else if (slash)
+		snprintf(out, n_out, "%.*s", (int)(slash - db) + 1, db);
+	else
+		snprintf(out, n_out, "%s", db ? "." : "/tmp");
+}
+
 static bool gather(const struct import_options *o, struct files *f)
 {
-	const char *tmp = getenv("TMPDIR");
-	char *copy = o->db.path ? strdup(o->db.path) : NULL;
+	char tmp[4096];
 	bool fine = true;
 
-	f->tmp = tmp && tmp[0] ? tmp : copy ? dirname(copy) : NULL;
+	find_tmp(o, tmp, sizeof tmp);
+	f->tmp = tmp;
 	for (uint32_t i = 0; i < o->n_paths && fine; i++)
 		fine = files_add(f, o->paths[i]);
 	f->tmp = NULL;
-	free(copy);
 	help_typos(f);
 	return fine && files_skip_copies(f);
 }
@@ -152,7 +175,7 @@ static int import(struct import_options *o, struct trace *t, struct files *f)
 {
 	bool terminal = isatty(STDERR_FILENO), fine;
 	struct import_show show = { .files = f };
-	char run_id[64], why[5000] = "";
+	char run_id[64], why[5000] = "", tmp[4096];
 	struct import_result r = { .db = o->db.path, .why = why };
 
 	fine = import_db_check(&o->db, why, sizeof why);
@@ -160,9 +183,14 @@ static int import(struct import_options *o, struct trace *t, struct files *f)
 		cli_say("%s", why);
 		return EXIT_UNREACHED;
 	}
-	if (!gather(o, f) || !read_all(t, f, &show)) {
+	find_tmp(o, tmp, sizeof tmp);
+	t->spill = spill_new(tmp, o->memory_bytes);
+	if (!t->spill || !gather(o, f)) {
 		fine = false;
 		snprintf(why, sizeof why, "there is not enough memory");
+	} else if (!read_all(t, f, &show)) {
+		fine = false;
+		trace_explain(t, why, sizeof why);
 	}
 	import_count(f, &r);
 	run_id_of(o->db.path, run_id, sizeof run_id);
@@ -224,6 +252,9 @@ int cmd_import(int argc, char **argv)
 		 "store names of users and hosts, addresses and home folders as they are; else they are marks", 0},
 		{"dry-run", 'n', 0, 0, "only say what each file looks like; needs no --db", 0},
 		{"list", 'n', 0, OPTION_ALIAS, NULL, 0},
+		{"tmp", OPTION_TMP, "DIR", 0, "what does not fit into memory is kept here meanwhile, in files without a "
+		 "name (default: $TMPDIR, else the database's folder)", 0},
+		{"memory", OPTION_MEMORY, "MIB", 0, "how much of what is read may be in memory at once (default: 48)", 0},
 		{"json", 'j', 0, 0, "what came of each file, as one JSON object", 0},
 		{"verbose", 'v', 0, 0, "say, too, what was hidden and so not looked at", 0},
 		{0},
@@ -245,7 +276,8 @@ int cmd_import(int argc, char **argv)
 		children,
 		0,
 		0};
-	struct import_options o = { .paths = calloc((size_t)argc + 1, sizeof *o.paths) };
+	struct import_options o = { .paths = calloc((size_t)argc + 1, sizeof *o.paths),
+				    .memory_bytes = SPILL_MEMORY_BYTES };
 	struct files f = { 0 };
 	struct trace t;
 	int status = EXIT_USAGE;

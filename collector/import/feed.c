@@ -15,6 +15,7 @@
 #define SECOND INT64_C(1000000000)
 #define TICK_NS (SECOND / 10)
 #define MAX_TICKS 20000 /* of a whole trace: a long one has coarser ones */
+#define MAX_ROWS 4096 /* written at once */
 #define AFTER_NS (5 * SECOND) /* what waits for late words has waited long enough */
 
 struct feed {
@@ -24,7 +25,11 @@ struct feed {
 	struct core *core;
 	struct store_job *job;
 	struct feed_mask *mask;
-	size_t (*at)[TRACE_RINGS]; /* by rank: events that were given */
+	struct ring {
+		struct runs_reader *in;
+		const struct event *next; /* NULL = all were given */
+		uint64_t n_given;
+	} (*rings)[TRACE_RINGS]; /* by rank */
 	uint32_t *hosts;	   /* by rank */
 	uint32_t n_hosts;
 	uint64_t next_chunk;
@@ -49,6 +54,14 @@ static bool fail(struct feed *f, int r)
 static bool check(struct feed *f, int r)
 {
 	return r == 0 || fail(f, r);
+}
+
+static bool fail_trace(struct feed *f)
+{
+	if (!f->failed)
+		trace_explain(f->t, f->why, f->n_why);
+	f->failed = true;
+	return false;
 }
 
 static bool write_job(struct feed *f)
@@ -232,7 +245,7 @@ static bool put_start(struct feed *f)
 	for (uint32_t i = 0; i < f->t->n_ranks && fine; i++)
 		fine = put_names(f, i) && put_records(f, i);
 	for (uint32_t i = 0; i < f->t->n_rows && fine; i++)
-		fine = put_row(f, &f->t->rows[i]);
+		fine = put_row(f, &f->t->rows[i]) && (f->job->imported.n < MAX_ROWS || write_job(f));
 	for (uint32_t i = 0; i < f->t->n_what_ifs && fine; i++) {
 		struct fact_what_if *v = FACTS_PUSH(&f->job->facts, what_ifs);
 
@@ -283,11 +296,35 @@ static bool put_clocks(struct feed *f, int64_t now_ns)
 
 /* ---- what happened ---- */
 
-static bool put_chunk(struct feed *f, uint32_t i, unsigned ring, size_t n)
+static bool open_rings(struct feed *f)
 {
-	const struct event *ev = f->t->ranks[i].events[ring] + f->at[i][ring];
+	for (uint32_t i = 0; i < f->t->n_ranks; i++)
+		for (unsigned ring = 0; ring < TRACE_RINGS; ring++) {
+			struct ring *g = &f->rings[i][ring];
+
+			g->in = trace_read(f->t, &f->t->ranks[i], ring);
+			if (!g->in)
+				return fail_trace(f);
+			g->next = runs_next(g->in);
+		}
+	return true;
+}
+
+/* False when one was not read to its end. */
+static bool close_rings(struct feed *f)
+{
+	for (uint32_t i = 0; f->rings && i < f->t->n_ranks; i++)
+		for (unsigned ring = 0; ring < TRACE_RINGS; ring++)
+			if (f->rings[i][ring].in)
+				(void)trace_read_end(f->t, f->rings[i][ring].in);
+	return !f->t->no_memory;
+}
+
+static bool put_chunk(struct feed *f, uint32_t i, unsigned ring, const struct event *ev, size_t n)
+{
 	unsigned char *bytes = (unsigned char *)job_bytes(f->job, CHUNK_MAX_BYTES(n));
 	struct row_chunk *row = JOB_PUSH(f->job, chunks);
+	struct ring *g = &f->rings[i][ring];
 	struct chunk_info info;
 	size_t n_bytes;
 
@@ -296,29 +333,38 @@ static bool put_chunk(struct feed *f, uint32_t i, unsigned ring, size_t n)
 	n_bytes = chunk_encode(ev, n, bytes);
 	(void)chunk_peek(bytes, n_bytes, &info); /* our own */
 	*row = (struct row_chunk){ .chunk = f->next_chunk++, .process = i, .ring = ring,
-				   .first = f->at[i][ring], .kinds = info.kinds, .n_events = info.n_events,
+				   .first = g->n_given, .kinds = info.kinds, .n_events = info.n_events,
 				   .t_min_ns = info.t_min_ns, .t_max_ns = info.t_max_ns, .data = bytes,
 				   .n_bytes = n_bytes };
-	f->at[i][ring] += n;
-	return check(f, core_events(f->core, i, ring, row->chunk, ev, n));
+	g->n_given += n;
+	return check(f, core_events(f->core, i, ring, row->chunk, ev, n)) &&
+	       (f->job->chunks.n < STORE_GROUP_CHUNKS || write_job(f));
+}
+
+static bool put_ring(struct feed *f, uint32_t i, unsigned ring, int64_t until_ns)
+{
+	struct ring *g = &f->rings[i][ring];
+	struct event batch[CHUNK_EVENTS];
+
+	while (g->next && (int64_t)g->next->tick < until_ns) {
+		size_t n = 0;
+
+		while (n < CHUNK_EVENTS && g->next && (int64_t)g->next->tick < until_ns) {
+			batch[n++] = *g->next;
+			g->next = runs_next(g->in);
+		}
+		if (!put_chunk(f, i, ring, batch, n))
+			return false;
+	}
+	return !g->in->failed || fail_trace(f);
 }
 
 static bool put_until(struct feed *f, int64_t until_ns)
 {
 	for (uint32_t i = 0; i < f->t->n_ranks; i++)
 		for (unsigned ring = 0; ring < TRACE_RINGS; ring++)
-			for (;;) {
-				const struct trace_rank *r = &f->t->ranks[i];
-				size_t at = f->at[i][ring], n = 0;
-
-				while (n < CHUNK_EVENTS && at + n < r->n_events[ring] &&
-				       (int64_t)r->events[ring][at + n].tick < until_ns)
-					n++;
-				if (n == 0)
-					break;
-				if (!put_chunk(f, i, ring, n))
-					return false;
-			}
+			if (!put_ring(f, i, ring, until_ns))
+				return false;
 	return true;
 }
 
@@ -329,7 +375,7 @@ static bool put_events(struct feed *f)
 
 	if (tick_ns < TICK_NS)
 		tick_ns = TICK_NS;
-	if (!put_clocks(f, now_ns))
+	if (!open_rings(f) || !put_clocks(f, now_ns))
 		return false;
 	while (now_ns <= f->end_ns) {
 		now_ns += tick_ns;
@@ -375,18 +421,12 @@ static void find_span(struct feed *f)
 {
 	f->begin_ns = INT64_MAX;
 	f->end_ns = 0;
-	for (uint32_t i = 0; i < f->t->n_ranks; i++)
-		for (unsigned ring = 0; ring < TRACE_RINGS; ring++) {
-			const struct trace_rank *r = &f->t->ranks[i];
-			size_t n = r->n_events[ring];
+	for (uint32_t i = 0; i < f->t->n_ranks; i++) {
+		const struct trace_rank *r = &f->t->ranks[i];
 
-			if (n == 0)
-				continue;
-			if ((int64_t)r->events[ring][0].tick < f->begin_ns)
-				f->begin_ns = (int64_t)r->events[ring][0].tick;
-			if ((int64_t)r->events[ring][n - 1].tick > f->end_ns)
-				f->end_ns = (int64_t)r->events[ring][n - 1].tick;
-		}
+		f->begin_ns = r->first_ns < f->begin_ns ? r->first_ns : f->begin_ns;
+		f->end_ns = r->last_ns > f->end_ns ? r->last_ns : f->end_ns;
+	}
 	if (f->begin_ns > f->end_ns)
 		f->begin_ns = f->end_ns;
 }
@@ -435,23 +475,24 @@ int trace_feed(struct trace *t, const struct feed_config *cfg, char *why, size_t
 	qsort(t->ranks, t->n_ranks, sizeof *t->ranks, by_rank);
 	for (uint32_t i = 0; i < t->n_ranks; i++)
 		if (!trace_sort(t, &t->ranks[i]))
-			return fail(&f, -ENOMEM) ? 0 : -1;
+			return fail_trace(&f) ? 0 : -1;
 	find_span(&f);
 	fine = mine = claim(&f);
-	f.at = calloc((size_t)t->n_ranks + 1, sizeof *f.at);
+	f.rings = calloc((size_t)t->n_ranks + 1, sizeof *f.rings);
 	f.hosts = calloc((size_t)t->n_ranks + 1, sizeof *f.hosts);
 	f.job = job_new();
 	f.mask = feed_mask_new(t, cfg->inputs, cfg->n_inputs, cfg->keep_names);
-	if (fine && (!f.at || !f.hosts || !f.job || !f.mask))
+	if (fine && (!f.rings || !f.hosts || !f.job || !f.mask))
 		fine = fail(&f, -ENOMEM);
 	fine = fine && check(&f, store_open(&f.store, &(struct store_config){ .path = cfg->db })) &&
 	       check(&f, core_new(&f.core, &(struct core_config){ .n_ranks = t->n_ranks }, &f.job->facts)) && put_start(&f) && put_events(&f) &&
 	       put_end(&f);
+	fine = close_rings(&f) && fine;
 	core_free(f.core);
 	store_close(f.store);
 	job_free(f.job);
 	feed_mask_free(f.mask);
-	free(f.at);
+	free(f.rings);
 	free(f.hosts);
 	if (!fine && mine)
 		forget_catalogue(cfg->db);

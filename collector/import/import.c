@@ -3,6 +3,7 @@
 #include "format.h"
 #include "source.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,9 +67,18 @@ static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 	}
 }
 
+static void say_left_out(struct trace_input *in, uint64_t n)
+{
+	size_t at = strlen(in->outcome);
+
+	if (n > 0)
+		snprintf(in->outcome + at, sizeof in->outcome - at, "; %" PRIu64 " rows of it had no room and are left out", n);
+}
+
 bool import_file(struct trace *t, struct trace_input *in, const struct import_progress *p)
 {
 	struct reading *r;
+	uint64_t n_left_out = t->n_left_out;
 
 	if (in->settled)
 		return true;
@@ -94,6 +104,13 @@ bool import_file(struct trace *t, struct trace_input *in, const struct import_pr
 	}
 	source_close(&r->source);
 	free(r);
+	say_left_out(in, t->n_left_out - n_left_out);
+	for (uint32_t i = 0; i < t->n_ranks && !t->no_memory; i++)
+		(void)trace_sort(t, &t->ranks[i]);
+	if (t->no_memory) {
+		in->fine = false;
+		trace_explain(t, in->outcome, sizeof in->outcome);
+	}
 	return !t->no_memory;
 }
 

@@ -33,7 +33,7 @@ static bool grow(struct kineto *k, void *v, uint32_t n, uint32_t *n_alloc, size_
 	if (n < *n_alloc)
 		return true;
 	if (n >= max)
-		return kineto_fail(k, "has more than %u events or names of one sort", max);
+		return kineto_fail(k, "has more than %u names of one sort", max);
 	grown = realloc(*(void **)v, want * size);
 	if (!grown) {
 		k->trace->no_memory = true;
@@ -131,11 +131,9 @@ static bool keep(struct kineto *k, const struct trace_event *ev, enum kept_sort 
 	v.end_ns = ev->ts_ns + (ev->dur_ns > 0 ? ev->dur_ns : 1);
 	v.stream = stream >= 0 && stream < 65535 ? (uint32_t)stream + 1 : 0;
 	if (!find_name(k, ev->name, &v.name) ||
-	    ((sort == KEPT_CALL || sort == KEPT_PARAMS) && !find_call(k, ev, &v.call)) ||
-	    !grow(k, &k->v, k->n, &k->n_alloc, sizeof *k->v, KINETO_MAX_EVENTS))
+	    ((sort == KEPT_CALL || sort == KEPT_PARAMS) && !find_call(k, ev, &v.call)))
 		return false;
-	k->v[k->n++] = v;
-	return true;
+	return kineto_keep(k, &v);
 }
 
 static bool take_event(struct kineto *k, const struct trace_event *ev)
@@ -262,14 +260,6 @@ static int64_t rank_of_path(const char *path)
 	return -1;
 }
 
-/* Some releases write absolute stamps and a base beside them. */
-static void check_base(struct kineto *k)
-{
-	for (uint32_t i = 0; i < k->n; i++)
-		if (k->v[i].end_ns > MAX_TIME_NS - k->base_ns)
-			k->base_ns = 0;
-}
-
 static bool place(struct kineto *k, struct trace_input *in)
 {
 	struct trace *t = k->trace;
@@ -301,7 +291,8 @@ static bool place(struct kineto *k, struct trace_input *in)
 	if (!r)
 		return false;
 	in->rank = k->rank;
-	check_base(k);
+	if (k->last_ns > MAX_TIME_NS - k->base_ns) /* some releases write absolute stamps, and a base beside them */
+		k->base_ns = 0;
 	r->clock = t->n_ranks - 1;
 	for (uint32_t i = 0; i + 1 < t->n_ranks && k->host[0]; i++)
 		if (strcmp(t->ranks[i].host, host) == 0)
@@ -315,7 +306,7 @@ static void free_all(struct kineto *k)
 		free(k->names[i]);
 	free(k->names);
 	free(k->calls);
-	free(k->v);
+	runs_free(k->kept);
 	json_decref(k->name_ids);
 }
 
@@ -332,7 +323,7 @@ enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct 
 		if (!k.has_events) {
 			kineto_fail(&k, "is of no format that this release reads: an object without traceEvents");
 			o = IMPORT_UNKNOWN;
-		} else if (k.n == 0) {
+		} else if (!k.kept) {
 			kineto_fail(&k, "has no step, launch or device work of a profiler");
 			o = k.is_kineto ? IMPORT_FAILED : IMPORT_UNKNOWN;
 		} else if (place(&k, in)) {

@@ -11,8 +11,6 @@
 #include "json_scan.h"
 #include "trace.h"
 
-#define KINETO_MAX_EVENTS (1u << 22) /* kept of a file */
-
 /* s: the object's begin was read. Not IMPORT_OK: why has a sentence, unless
  * t->no_memory. in gets rank and number of events. */
 enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct json_scan *s, char *why,

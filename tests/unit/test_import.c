@@ -231,6 +231,7 @@ static void test_a_gap_before_a_collective_is_told_as_its_wait(void **state)
 {
 	char why[200], *text = make_timeline(300);
 	const struct event *ev;
+	struct runs_reader *in;
 	struct trace_rank *r;
 	struct trace t;
 	unsigned n = 0;
@@ -240,16 +241,20 @@ static void test_a_gap_before_a_collective_is_told_as_its_wait(void **state)
 	r = trace_find_rank(&t, 2); /* stage 1, replica 0: 300 us early */
 	assert_non_null(r);
 	assert_true(trace_sort(&t, r));
-	for (size_t i = 0; i < r->n_events[TRACE_DEVICE]; i++) {
-		ev = &r->events[TRACE_DEVICE][i];
+	in = trace_read(&t, r, TRACE_DEVICE);
+	assert_non_null(in);
+	while ((ev = runs_next(in))) {
 		if (ev->kind != EVENT_COLL_BEGIN || ev->flags >> 8 != OP_REDUCE_SCATTER)
 			continue;
 		n++;
 		/* It has sent its gradient; from then on it had nothing else to do. */
 		assert_int_equal(ev->tick % 10000000, 470000);
-		assert_int_equal(ev[1].kind, EVENT_COLL_END);
-		assert_int_equal(ev[1].tick % 10000000, 800000);
+		ev = runs_next(in);
+		assert_non_null(ev);
+		assert_int_equal(ev->kind, EVENT_COLL_END);
+		assert_int_equal(ev->tick % 10000000, 800000);
 	}
+	assert_true(trace_read_end(&t, in));
 	assert_int_equal(n, 3);
 	trace_fini(&t);
 	free(text);
@@ -258,20 +263,23 @@ static void test_a_gap_before_a_collective_is_told_as_its_wait(void **state)
 static void test_steps_keep_the_file_s_numbers(void **state)
 {
 	char why[200], *text = make_timeline(0);
+	const struct event *ev;
+	struct runs_reader *in;
 	struct trace t;
 	uint32_t want = 3;
 
 	(void)state;
 	assert_true(read_timeline(&t, text, why));
 	assert_true(trace_sort(&t, &t.ranks[0]));
-	for (size_t i = 0; i < t.ranks[0].n_events[TRACE_HOST]; i++) {
-		const struct event *ev = &t.ranks[0].events[TRACE_HOST][i];
-
+	in = trace_read(&t, &t.ranks[0], TRACE_HOST);
+	assert_non_null(in);
+	while ((ev = runs_next(in))) {
 		if (ev->kind != EVENT_STEP_BEGIN)
 			continue;
 		assert_int_equal(event_step(ev->a), want);
 		want += 2;
 	}
+	assert_true(trace_read_end(&t, in));
 	assert_int_equal(want, 9);
 	trace_fini(&t);
 	free(text);
@@ -380,10 +388,12 @@ static void test_a_profile_tells_steps_launches_kernels_and_calls(void **state)
 	read_pair(&t, in, 700, 0, 6, 6);
 	assert_int_equal(t.n_ranks, 2);
 	assert_int_equal(t.world_size, 2);
-	for (unsigned ring = 0; ring < TRACE_RINGS; ring++)
-		for (size_t i = 0; i < t.ranks[1].n_events[ring]; i++) {
-			const struct event *ev = &t.ranks[1].events[ring][i];
+	for (unsigned ring = 0; ring < TRACE_RINGS; ring++) {
+		struct runs_reader *events = trace_read(&t, &t.ranks[1], ring);
+		const struct event *ev;
 
+		assert_non_null(events);
+		while ((ev = runs_next(events))) {
 			n[ev->kind]++;
 			assert_true(ev->tick >= UINT64_C(1000000000000000000));
 			assert_true(event_step(ev->a) >= 10 && event_step(ev->a) < 16);
@@ -392,6 +402,8 @@ static void test_a_profile_tells_steps_launches_kernels_and_calls(void **state)
 				assert_int_equal(ev->flags, event_coll_flags(OP_ALL_REDUCE, DTYPE_F32));
 			}
 		}
+		assert_true(trace_read_end(&t, events));
+	}
 	assert_int_equal(n[EVENT_STEP_BEGIN], 6);
 	assert_int_equal(n[EVENT_LAUNCH], 6 * 5);
 	assert_int_equal(n[EVENT_KERNEL_BEGIN], 6);
