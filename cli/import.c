@@ -15,11 +15,11 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MAX_ARGUMENTS 65536
 #define MAX_MEMORY_MIB 65536
+#define MAX_JOBS 256
 
 enum { OPTION_TMP = 256, OPTION_MEMORY };
 
@@ -29,6 +29,7 @@ struct import_options {
 	size_t memory_bytes;
 	const char **paths;
 	uint32_t n_paths;
+	unsigned n_jobs; /* 0 = one a core */
 	bool json, keep_names, dry_run, verbose;
 };
 
@@ -60,6 +61,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'v':
 		o->verbose = true;
+		return 0;
+	case 'J':
+		o->n_jobs = (unsigned)cli_number(state, "--jobs", arg, 1, MAX_JOBS);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->n_paths == MAX_ARGUMENTS)
@@ -156,25 +160,11 @@ static bool gather(const struct import_options *o, struct files *f)
 	return fine && files_skip_copies(f);
 }
 
-static bool read_all(struct trace *t, struct files *f, struct import_show *show)
-{
-	const struct import_progress progress = { isatty(STDERR_FILENO) ? import_show_read : NULL, show };
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	show->begin_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-	for (show->at = 0; show->at < f->n; show->at++) {
-		if (!import_file(t, &f->v[show->at], &progress))
-			return false;
-		show->done_bytes += f->v[show->at].settled ? 0 : f->v[show->at].n_file_bytes;
-	}
-	return import_join(t, f->v, f->n);
-}
-
 static int import(struct import_options *o, struct trace *t, struct files *f)
 {
 	bool terminal = isatty(STDERR_FILENO), fine;
 	struct import_show show = { .files = f };
+	const struct import_progress progress = { terminal ? import_show_read : NULL, &show };
 	char run_id[64], why[5000] = "", tmp[4096];
 	struct import_result r = { .db = o->db.path, .why = why };
 
@@ -188,7 +178,7 @@ static int import(struct import_options *o, struct trace *t, struct files *f)
 	if (!t->spill || !gather(o, f)) {
 		fine = false;
 		snprintf(why, sizeof why, "there is not enough memory");
-	} else if (!read_all(t, f, &show)) {
+	} else if (!import_files(t, f->v, f->n, o->n_jobs, &progress) || !import_join(t, f->v, f->n)) {
 		fine = false;
 		trace_explain(t, why, sizeof why);
 	}
@@ -255,6 +245,7 @@ int cmd_import(int argc, char **argv)
 		{"tmp", OPTION_TMP, "DIR", 0, "what does not fit into memory is kept here meanwhile, in files without a "
 		 "name (default: $TMPDIR, else the database's folder)", 0},
 		{"memory", OPTION_MEMORY, "MIB", 0, "how much of what is read may be in memory at once (default: 48)", 0},
+		{"jobs", 'J', "N", 0, "files that are read at once; else as many as there are cores", 0},
 		{"json", 'j', 0, 0, "what came of each file, as one JSON object", 0},
 		{"verbose", 'v', 0, 0, "say, too, what was hidden and so not looked at", 0},
 		{0},

@@ -36,18 +36,17 @@ static const char *bytes_text(double n, char *buf, size_t n_buf)
 void import_show_read(void *arg, const char *path, double share)
 {
 	struct import_show *s = arg;
-	const struct trace_input *in = &s->files->v[s->at];
-	double total = (double)s->files->n_bytes, done = (double)s->done_bytes, rate, seconds;
+	double total = (double)s->files->n_bytes, done = total * (share < 1 ? share : 1), rate, seconds;
 	const char *name = strrchr(path, '/');
 	char of[32], speed[32];
 	int64_t now = now_ns();
 
+	s->begin_ns = s->begin_ns ? s->begin_ns : now;
 	if (now - s->shown_ns < EVERY_NS)
 		return;
 	s->shown_ns = now;
-	done += (double)in->n_file_bytes * (share < 1 ? share : 1);
 	seconds = (double)(now - s->begin_ns) / 1e9;
-	rate = done / seconds;
+	rate = seconds > 0 ? done / seconds : 0;
 	fprintf(stderr, "\r\033[KReading ");
 	term_put(stderr, name ? name + 1 : path);
 	fprintf(stderr, ": %.0f %% of %s, %s/s", total > 0 ? 100 * done / total : 0, bytes_text(total, of, sizeof of),

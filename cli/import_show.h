@@ -10,13 +10,11 @@
 
 struct import_show {
 	const struct files *files;
-	uint32_t at;	     /* the input that is read */
-	uint64_t done_bytes; /* of those before */
-	int64_t begin_ns, shown_ns;
-	double share; /* of the analysis, as it was shown */
+	int64_t begin_ns, shown_ns; /* 0: not yet */
+	double share;		    /* of the analysis, as it was shown */
 };
 
-/* An import_progress.fn and a feed_config.progress; arg is a struct import_show. */
+/* An import_progress.fn, of all files, and a feed_config.progress; arg is a struct import_show. */
 void import_show_read(void *arg, const char *path, double share);
 void import_show_feed(void *arg, double share);
 void import_show_end(void);

@@ -1,5 +1,6 @@
 #include "kineto_internal.h"
-#include "trace_event.h"
+#include "json_number.h"
+#include "trace_events.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -155,7 +156,7 @@ static bool take_event(struct kineto *k, const struct trace_event *ev)
 		return number < 0 || keep(k, ev, KEPT_LAUNCH, number);
 	}
 	if (strncmp(ev->name, step, sizeof step - 1) == 0 && strncmp(c, "gpu", 3) != 0)
-		return !json_scan_integer(ev->name + sizeof step - 1, 0, &number) ||
+		return !json_integer_of(ev->name + sizeof step - 1, strlen(ev->name + sizeof step - 1), 0, &number) ||
 		       keep(k, ev, KEPT_STEP, number);
 	if (strncmp(ev->name, "nccl:", 5) == 0 && strncmp(c, "gpu", 3) != 0)
 		return keep(k, ev, KEPT_NOTE, -1);
@@ -164,77 +165,51 @@ static bool take_event(struct kineto *k, const struct trace_event *ev)
 	return true;
 }
 
-static bool read_events(struct kineto *k, struct json_scan *s)
-{
-	struct trace_event ev;
-	enum json_token t;
-
-	k->has_events = true;
-	while ((t = json_scan_next(s)) == JSON_SCAN_OBJECT)
-		if (!trace_event_read(s, &ev) || !take_event(k, &ev))
-			return false;
-	return t == JSON_SCAN_ARRAY_END || json_scan_fail(s, "its events are no list of objects");
-}
-
 /* ---- the file's head ---- */
 
-static bool read_distributed(struct kineto *k, struct json_scan *s)
+static int64_t integer_of(const json_t *info, const char *name)
 {
-	enum json_token t;
+	const json_t *v = json_object_get(info, name);
 
-	k->is_kineto = true;
-	while ((t = json_scan_next(s)) == JSON_SCAN_KEY) {
-		int64_t *to = strcmp(s->text, "rank") == 0	     ? &k->rank
-			      : strcmp(s->text, "world_size") == 0 ? &k->world_size
-								    : NULL;
-
-		t = json_scan_next(s);
-		if (to && t == JSON_SCAN_NUMBER && (!json_scan_integer(s->text, 0, to) || *to < 0 ||
-						    *to >= FACT_MAX_RANKS))
-			*to = -1;
-		if (!json_scan_skip(s, t))
-			return false;
-	}
-	return t == JSON_SCAN_OBJECT_END;
+	return json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) < FACT_MAX_RANKS
+		       ? json_integer_value(v)
+		       : -1;
 }
 
-static bool read_field(struct kineto *k, struct json_scan *s)
+static void read_head(struct kineto *k, const struct trace_events *s)
 {
-	enum { OTHER, EVENTS, DISTRIBUTED, BASE, HOST, USER } field =
-		strcmp(s->text, "traceEvents") == 0	     ? EVENTS
-		: strcmp(s->text, "distributedInfo") == 0    ? DISTRIBUTED
-		: strcmp(s->text, "baseTimeNanoseconds") == 0 ? BASE
-		: strcmp(s->text, "host_name") == 0	     ? HOST
-		: strcmp(s->text, "username") == 0	     ? USER
-							     : OTHER;
-	enum json_token t;
+	static const char *const marks[] = { "distributedInfo", "baseTimeNanoseconds", "deviceProperties", "trace_id",
+					     "schemaVersion" };
+	const char *distributed = trace_events_top(s, "distributedInfo");
+	json_t *info = distributed ? json_loads(distributed, 0, NULL) : NULL;
+	char name[256];
 
-	k->is_kineto |= strcmp(s->text, "deviceProperties") == 0 || strcmp(s->text, "trace_id") == 0 ||
-			strcmp(s->text, "schemaVersion") == 0 || field == BASE;
-	t = json_scan_next(s);
-	if (field == EVENTS && t == JSON_SCAN_ARRAY)
-		return read_events(k, s);
-	if (field == DISTRIBUTED && t == JSON_SCAN_OBJECT)
-		return read_distributed(k, s);
-	if (field == BASE && t == JSON_SCAN_NUMBER &&
-	    (!json_scan_integer(s->text, 0, &k->base_ns) || k->base_ns < 0 || k->base_ns > MAX_TIME_NS))
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+		k->is_kineto |= trace_events_top(s, marks[i]) != NULL;
+	k->rank = integer_of(info, "rank");
+	k->world_size = integer_of(info, "world_size");
+	json_decref(info);
+	if (!trace_events_top_integer(s, "baseTimeNanoseconds", &k->base_ns) || k->base_ns < 0 ||
+	    k->base_ns > MAX_TIME_NS)
 		k->base_ns = 0;
-	if (field == HOST && t == JSON_SCAN_STRING && s->text[0])
-		snprintf(k->host, sizeof k->host, "%.63s", s->text);
-	if (field == USER && t == JSON_SCAN_STRING && s->text[0] && !trace_secret(k->trace, true, s->text))
-		return false;
-	return json_scan_skip(s, t);
+	if (trace_events_top_text(s, "host_name", name, sizeof name) && name[0])
+		snprintf(k->host, sizeof k->host, "%.63s", name);
+	if (trace_events_top_text(s, "username", name, sizeof name) && name[0])
+		(void)trace_secret(k->trace, true, name);
 }
 
-static bool read_all(struct kineto *k, struct json_scan *s)
+static bool read_all(struct kineto *k, struct trace_events *s)
 {
-	enum json_token t;
+	enum trace_events_got got;
+	struct trace_event ev;
 
-	while ((t = json_scan_next(s)) == JSON_SCAN_KEY)
-		if (!read_field(k, s))
-			return kineto_fail(k, "is no JSON: %s", s->why);
-	if (t != JSON_SCAN_OBJECT_END || json_scan_next(s) != JSON_SCAN_END)
-		return kineto_fail(k, "is no JSON: %s", s->why);
+	while ((got = trace_events_next(s, &ev)) == TRACE_EVENTS_ONE)
+		if (!take_event(k, &ev))
+			return false;
+	if (got == TRACE_EVENTS_BAD)
+		return kineto_fail(k, "%s", trace_events_why(s));
+	k->has_events = trace_events_has_list(s);
+	read_head(k, s);
 	return true;
 }
 
@@ -265,6 +240,7 @@ static bool place(struct kineto *k, struct trace_input *in)
 	struct trace *t = k->trace;
 	struct trace_rank *r;
 	char host[64];
+	bool guessed;
 
 	if (t->clock_method)
 		return kineto_fail(k, "is of one rank, and a file before it has a whole job: import each on its own");
@@ -273,7 +249,8 @@ static bool place(struct kineto *k, struct trace_input *in)
 		if (k->rank >= 0)
 			snprintf(in->outcome, sizeof in->outcome, "ok; its rank is from its name");
 	}
-	if (k->rank < 0 && t->n_ranks == 0) {
+	guessed = k->rank < 0;
+	if (guessed && t->n_ranks == 0) {
 		k->rank = 0;
 		snprintf(in->outcome, sizeof in->outcome, "ok; it does not say which rank it is, taken as rank 0");
 	}
@@ -290,6 +267,7 @@ static bool place(struct kineto *k, struct trace_input *in)
 	r = trace_add_rank(t, (int32_t)k->rank, host);
 	if (!r)
 		return false;
+	r->guessed = guessed;
 	in->rank = k->rank;
 	if (k->last_ns > MAX_TIME_NS - k->base_ns) /* some releases write absolute stamps, and a base beside them */
 		k->base_ns = 0;
@@ -310,7 +288,7 @@ static void free_all(struct kineto *k)
 	json_decref(k->name_ids);
 }
 
-enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct json_scan *s, char *why,
+enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct trace_events *s, char *why,
 				size_t n_why)
 {
 	struct kineto k = { .trace = t, .rank = -1, .world_size = -1, .why = why, .n_why = n_why,
@@ -327,6 +305,7 @@ enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct 
 			kineto_fail(&k, "has no step, launch or device work of a profiler");
 			o = k.is_kineto ? IMPORT_FAILED : IMPORT_UNKNOWN;
 		} else if (place(&k, in)) {
+			trace_events_remark(s, why, n_why);
 			o = IMPORT_OK;
 		}
 	}
@@ -343,17 +322,14 @@ static bool is_kineto(const struct import_head *h)
 static enum import_outcome read_file(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
 				     size_t n_why)
 {
-	struct json_scan *s = malloc(sizeof *s);
+	struct trace_events *s = trace_events_open(read, arg, NULL);
 	enum import_outcome o = IMPORT_UNKNOWN;
 
 	t->no_memory |= !s;
-	if (s) {
-		json_scan_init(s, read, arg);
-		if (json_scan_next(s) == JSON_SCAN_OBJECT)
-			o = kineto_read(t, in, s, why, n_why);
-	}
-	free(s);
+	if (s)
+		o = kineto_read(t, in, s, why, n_why);
+	trace_events_close(s);
 	return o;
 }
 
-const struct import_format format_kineto = { "Kineto trace", is_kineto, read_file, kineto_join };
+const struct import_format format_kineto = { "Kineto trace", is_kineto, read_file, kineto_join, .apart = true };

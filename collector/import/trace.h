@@ -26,6 +26,7 @@ struct trace_rank {
 	int32_t rank;
 	char host[64];	/* its name as the file has it; without one what to call it, with a space in it: "of rank 3" */
 	uint32_t clock; /* the same number: the same clock */
+	bool guessed;	/* neither the file nor its name tells which rank it is */
 	/* Of another clock than the reference's: reference = local + offset, the offset
 	 * from lo to hi at at_ns. */
 	bool placed;
@@ -111,6 +112,12 @@ struct trace_call {
 void trace_init(struct trace *t);
 void trace_fini(struct trace *t);
 
+/* One that is filled beside t, which has its spill, by another thread, and moved into it by trace_merge() afterwards. */
+void trace_init_beside(struct trace *part, struct trace *t);
+/* All that in's file told, behind what other files told before. A rank that is there already, or a
+ * file of one rank beside one of a whole job, is refused: in says so, and nothing is moved. The
+ * part is empty afterwards. False only without memory. */
+bool trace_merge(struct trace *t, struct trace *part, struct trace_input *in);
 /* Where large things may be kept while a file is read. NULL without memory. One trace
  * that is to be read beside others, by another thread, has theirs: set t->spill to
  * spill_ref() of it behind trace_init(). What it has may then be moved to them. */

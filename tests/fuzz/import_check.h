@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../../collector/import/trace.h"
-#include "../../collector/import/json_scan.h"
+#include "../../collector/import/trace_events.h"
 
 #include <stdlib.h>
 #include <string.h>

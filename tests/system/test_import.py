@@ -174,9 +174,9 @@ class Own(Folder):
                 ("b.json", b"", "is empty"),
                 ("c.json", b'{"traceEvents":[{"ph":"X"', "is no JSON: "),
                 ("d.json", b'{"some":"thing"}', "is of no format that this release reads"),
-                ("e.json", b"[[1]]", "is no list of events"),
+                ("e.json", b"[[1]]", "events are no list of objects, near byte 1"),
                 ("f.json.gz", gzip.compress(json.dumps(profile(1, 0, 0)).encode())[:300], "damaged or cut off"),
-                ("g.json", b"[" * 100000, "is no list of events"),
+                ("g.json", b"[" * 100000, "is nested too deeply"),
                 ("h.json", profile(0, 0, 0), "is of rank 0, and so was a file before it")):
             bad = self.file(name, content)
             if os.path.exists(self.db):
