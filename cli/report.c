@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "db.h"
 #include "report_json.h"
+#include "report_profile.h"
 #include "rows.h"
 #include "table.h"
 #include "term.h"
@@ -552,6 +553,7 @@ void report_put(FILE *f, const json_t *report, const char *path)
 	put_ranks(f, json_object_get(report, "ranks"));
 	put_heading(f, "What if");
 	put_what_if(f, json_object_get(report, "what_if"));
+	report_put_profile(f, json_object_get(report, "profile"));
 	put_heading(f, "Collectives");
 	fprintf(f,
 		"%" PRId64 " calls, %" PRId64 " seen on all their ranks, %" PRId64

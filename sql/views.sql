@@ -34,7 +34,9 @@ SELECT g.name AS comm_id, c.seq,
          WHEN 8 THEN 'int16' WHEN 9 THEN 'int32' WHEN 10 THEN 'int64' WHEN 11 THEN 'bool'
          WHEN 12 THEN 'object' ELSE 'unknown' END AS dtype,
        c.bytes, c.step, c.first_arrival_ns, c.last_arrival_ns, c.end_ns, c.skew_ns, c.skew_err_ns,
-       c.last_rank, c.decided, c.mismatch, c.n_expected, c.n_seen, c.gap
+       c.last_rank, c.decided, c.mismatch, c.n_expected, c.n_seen, c.gap,
+       CASE WHEN c.n_seen = coalesce(c.n_expected, c.n_seen) AND NOT c.gap
+         THEN (SELECT a.value ->> 0 FROM json_each(c.arrivals) a ORDER BY a.value ->> 1 DESC LIMIT 1) END AS latest_rank
 FROM raw_collective c JOIN raw_group g USING (group_id);
 
 DROP VIEW IF EXISTS collective_rank;
@@ -278,3 +280,26 @@ FROM raw_what_if;
 
 DROP VIEW IF EXISTS input;
 CREATE VIEW input AS SELECT input_id AS id, file, format, outcome, rank, n_events FROM raw_input;
+
+DROP VIEW IF EXISTS profile;
+CREATE VIEW profile AS
+SELECT rank, rank_from, n_work, n_steps, n_launched, n_early, early_ns, n_left_out, cut_ns, n_groups_cut
+FROM raw_profile;
+
+DROP VIEW IF EXISTS profile_breakdown;
+CREATE VIEW profile_breakdown AS
+SELECT rank, step, from_ns, to_ns, n_work, to_ns - from_ns AS total_ns, idle_ns, compute_ns,
+       to_ns - from_ns - idle_ns - compute_ns AS non_compute_ns, communication_ns, memory_ns, overlap_ns,
+       1.0 * overlap_ns / nullif(communication_ns, 0) AS overlap_ratio, compute_only_ns, communication_only_ns,
+       memory_only_ns
+FROM raw_profile_breakdown;
+
+DROP VIEW IF EXISTS profile_call;
+CREATE VIEW profile_call AS
+SELECT rank, kernel, collective, dtype, in_elements, out_elements, "group", group_name, group_size, ranks, n, sum_ns,
+       first_ns, last_ns
+FROM raw_profile_call;
+
+DROP VIEW IF EXISTS profile_annotation;
+CREATE VIEW profile_annotation AS
+SELECT rank, name, place, n, sum_ns, n_work, work_ns FROM raw_profile_annotation;
