@@ -3,6 +3,7 @@
 #include "db.h"
 #include "report_json.h"
 #include "report_profile.h"
+#include "report_pipeline.h"
 #include "rows.h"
 #include "table.h"
 #include "term.h"
@@ -554,6 +555,8 @@ void report_put(FILE *f, const json_t *report, const char *path)
 	put_heading(f, "What if");
 	put_what_if(f, json_object_get(report, "what_if"));
 	report_put_profile(f, json_object_get(report, "profile"));
+	report_put_pipeline(f, json_object_get(report, "pipeline"));
+	report_put_execution_traces(f, json_object_get(report, "execution_traces"));
 	put_heading(f, "Collectives");
 	fprintf(f,
 		"%" PRId64 " calls, %" PRId64 " seen on all their ranks, %" PRId64

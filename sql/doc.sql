@@ -403,3 +403,96 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('profile_annotation', 'sum_ns', 'ns', 'Time in it'),
   ('profile_annotation', 'n_work', '', 'Kernels and copies that began in it and in none within it; NULL of the host'),
   ('profile_annotation', 'work_ns', 'ns', 'Their time; NULL of the host');
+  ('input', 'n_events', '', 'Events that it gave');
+
+INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('timeline_stage', 'step', '', 'Number of the step in the file'),
+  ('timeline_stage', 'rank', '', 'Rank of the worker in this catalogue'),
+  ('timeline_stage', 'stage', '', 'Its pipeline stage; NULL = the file does not tell'),
+  ('timeline_stage', 'n_forward', '', 'Forwards of micro-batches, of each model chunk'),
+  ('timeline_stage', 'forward_ns', 'ns', 'Their sum'),
+  ('timeline_stage', 'n_backward', '', 'Backwards of micro-batches, of each model chunk'),
+  ('timeline_stage', 'backward_ns', 'ns', 'Their sum'),
+  ('timeline_stage', 'span_ns', 'ns', 'From the begin of the step to the end of the last forward or backward, over all workers; NULL = nothing was computed'),
+  ('timeline_stage', 'idle_ratio', '1 = 100 %', 'Part of span_ns in which this worker did neither');
+
+INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('megatron_step', 'step', '', 'Iteration of the line'),
+  ('megatron_step', 'n_steps', '', 'Iterations that the line is a mean of; NULL = not known'),
+  ('megatron_step', 'elapsed_ms', 'ms', 'Time of one iteration'),
+  ('megatron_step', 'n_skipped', '', 'Iterations of these that were skipped, for their loss scale'),
+  ('megatron_step', 'n_nan', '', 'Iterations of these with a loss that is no number'),
+  ('megatron_step', 'loss', '', 'The language model''s loss'),
+  ('megatron_step', 'loss_scale', '', 'Of half precision, at its last'),
+  ('megatron_step', 'grad_norm', '', 'Norm of the gradients'),
+  ('megatron_step', 'learning_rate', '', 'Learning rate'),
+  ('megatron_step', 'global_batch_size', '', 'Samples of an iteration');
+
+INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('megatron_timer', 'step', '', 'Iteration of the line before it; NULL = before the first'),
+  ('megatron_timer', 'rank', '', 'Global rank where the log tells each; NULL = the last rank, or all together'),
+  ('megatron_timer', 'name', '', 'Name of the timer'),
+  ('megatron_timer', 'value_ms', 'ms', 'What it measured, of one iteration; over ranks the most'),
+  ('megatron_timer', 'least_ms', 'ms', 'The least over ranks; NULL = of one rank');
+
+INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('megatron_pipeline', 'n_stages', '', 'Pipeline stages, p; NULL = the log does not say'),
+  ('megatron_pipeline', 'n_micro', '', 'Micro-batches of a step, m; NULL = the log does not say'),
+  ('megatron_pipeline', 'n_chunks', '', 'Model chunks of a stage, v; 1 = not interleaved'),
+  ('megatron_pipeline', 'tp', '', 'Tensor-parallel ranks; NULL = not said'),
+  ('megatron_pipeline', 'dp', '', 'Data-parallel ranks; NULL = not said'),
+  ('megatron_pipeline', 'n_steady', '', 'Lines that the medians are of: not the first, and most of their iterations not skipped'),
+  ('megatron_pipeline', 'first_step', '', 'Iteration of the first of them'),
+  ('megatron_pipeline', 'last_step', '', 'Iteration of the last of them'),
+  ('megatron_pipeline', 'timers_of', '', 'Whose timers they are: of the last stage, or the most of all ranks'),
+  ('megatron_pipeline', 'step_ms', 'ms', 'Median of an iteration'),
+  ('megatron_pipeline', 'step_theory_ms', 'ms', '(v m + p - 1)(f + b) and the optimizer, with f and b of one micro-batch of a chunk'),
+  ('megatron_pipeline', 'forward_ms', 'ms', 'Median of forward-compute, of a step'),
+  ('megatron_pipeline', 'backward_ms', 'ms', 'Median of backward-compute, of a step'),
+  ('megatron_pipeline', 'optimizer_ms', 'ms', 'Median of the optimizer'),
+  ('megatron_pipeline', 'receive_wait_ms', 'ms', 'Median of forward-recv'),
+  ('megatron_pipeline', 'receive_wait_theory_ms', 'ms', '(p - 1) f'),
+  ('megatron_pipeline', 'embedding_ms', 'ms', 'Median of the all-reduce of the shared embedding'),
+  ('megatron_pipeline', 'embedding_theory_ms', 'ms', '(p - 1) b: the wait for the first stage'),
+  ('megatron_pipeline', 'idle_ratio', '1 = 100 %', 'Part of the step without forward, backward and optimizer'),
+  ('megatron_pipeline', 'idle_theory_ratio', '1 = 100 %', '(p - 1) / (v m + p - 1)'),
+  ('megatron_pipeline', 'least_forward_ms', 'ms', 'Median of the least forward-compute over ranks; NULL = not said');
+
+INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('et_trace', 'trace', '', 'Number of the file among execution traces'),
+  ('et_trace', 'rank', '', 'Global rank, of the file''s name or of its calls; NULL = not known'),
+  ('et_trace', 'n_nodes', '', 'Nodes'),
+  ('et_trace', 'schema', '', 'Version that the file says'),
+  ('et_trace', 'n_comms', '', 'Nodes that communicate'),
+  ('et_trace', 'n_data', '', 'Edges of data'),
+  ('et_trace', 'n_control', '', 'Edges of control; of PyTorch''s chakra schemata the caller'),
+  ('et_trace', 'n_parent', '', 'Edges from a caller'),
+  ('et_trace', 'n_unknown', '', 'Edges from an id that no node has'),
+  ('et_trace', 'n_duplicate', '', 'Nodes with an id that one before them has'),
+  ('et_trace', 'n_cyclic', '', 'Nodes on cycles of dependencies, or between two');
+
+INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('et_node', 'trace', '', 'Number of the file among execution traces'),
+  ('et_node', 'rank', '', 'Global rank; NULL = not known'),
+  ('et_node', 'id', '', 'Its number in the file'),
+  ('et_node', 'name', '', 'Operator, kernel or call'),
+  ('et_node', 'type', '', 'Chakra''s: compute, send, receive, collective, …; NULL = not said'),
+  ('et_node', 'parent', '', 'The id of its caller; NULL = none or not said'),
+  ('et_node', 'dur_us', 'us', 'How long it took, where the trace was joined with a profile'),
+  ('et_node', 'is_comm', '', '1 = it communicates'),
+  ('et_node', 'collective', '', 'Which call'),
+  ('et_node', 'comm_group', '', 'Its process group'),
+  ('et_node', 'seq', '', 'Number of the call'),
+  ('et_node', 'n_in', 'elements', 'What goes in'),
+  ('et_node', 'n_out', 'elements', 'What comes out'),
+  ('et_node', 'bytes', 'bytes', 'What goes in'),
+  ('et_node', 'dtype', '', 'Type of the elements'),
+  ('et_node', 'source', '', 'Sending rank'),
+  ('et_node', 'target', '', 'Receiving rank');
+
+INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('et_edge', 'trace', '', 'Number of the file among execution traces'),
+  ('et_edge', 'rank', '', 'Global rank; NULL = not known'),
+  ('et_edge', 'from_id', '', 'The node that comes first'),
+  ('et_edge', 'to_id', '', 'The one behind it'),
+  ('et_edge', 'kind', '', 'data, control or parent');

@@ -303,3 +303,33 @@ FROM raw_profile_call;
 DROP VIEW IF EXISTS profile_annotation;
 CREATE VIEW profile_annotation AS
 SELECT rank, name, place, n, sum_ns, n_work, work_ns FROM raw_profile_annotation;
+DROP VIEW IF EXISTS timeline_stage;
+CREATE VIEW timeline_stage AS
+SELECT step, rank, stage, n_forward, forward_ns, n_backward, backward_ns, span_ns, idle_ratio FROM raw_timeline_stage;
+
+DROP VIEW IF EXISTS megatron_step;
+CREATE VIEW megatron_step AS
+SELECT step, n_steps, elapsed_ms, n_skipped, n_nan, loss, loss_scale, grad_norm, learning_rate, global_batch_size FROM raw_megatron_step;
+
+DROP VIEW IF EXISTS megatron_timer;
+CREATE VIEW megatron_timer AS
+SELECT step, rank, name, value_ms, least_ms FROM raw_megatron_timer;
+
+DROP VIEW IF EXISTS megatron_pipeline;
+CREATE VIEW megatron_pipeline AS
+SELECT n_stages, n_micro, n_chunks, tp, dp, n_steady, first_step, last_step, timers_of, step_ms, step_theory_ms,
+       forward_ms, backward_ms, optimizer_ms, receive_wait_ms, receive_wait_theory_ms, embedding_ms, embedding_theory_ms,
+       idle_ratio, idle_theory_ratio, least_forward_ms FROM raw_megatron_pipeline;
+
+DROP VIEW IF EXISTS et_trace;
+CREATE VIEW et_trace AS
+SELECT trace, rank, n_nodes, schema, n_comms, n_data, n_control, n_parent, n_unknown, n_duplicate, n_cyclic FROM raw_et_trace;
+
+DROP VIEW IF EXISTS et_node;
+CREATE VIEW et_node AS
+SELECT trace, rank, id, name, type, parent, dur_us, is_comm, collective, comm_group, seq, n_in, n_out, bytes, dtype, source,
+       target FROM raw_et_node;
+
+DROP VIEW IF EXISTS et_edge;
+CREATE VIEW et_edge AS
+SELECT trace, rank, from_id, to_id, kind FROM raw_et_edge;

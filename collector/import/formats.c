@@ -4,10 +4,16 @@
 #include <string.h>
 
 extern const struct import_format format_timeline, format_kineto;
+extern const struct import_format format_spans, format_megatron_log;
+extern const struct import_format format_et, format_et_workload;
 
 const struct import_format *const import_formats[] = {
+	&format_et,
+	&format_et_workload,
+	&format_spans,
 	&format_timeline,
 	&format_kineto,
+	&format_megatron_log, /* reads all of what no other knows */
 	NULL,
 };
 
