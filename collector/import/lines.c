@@ -1,49 +1,74 @@
 #include "lines.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-void lines_init(struct lines *s, bytes_fn read, void *arg)
+bool lines_open(struct lines *l, bytes_fn read, void *arg)
 {
-	s->read = read;
-	s->arg = arg;
-	s->n = s->at = 0;
-	s->failed = s->ended = false;
-	s->text[0] = '\0';
+	*l = (struct lines){ .read = read, .arg = arg, .buf = malloc(LINES_MAX + 1) };
+	return l->buf != NULL;
 }
 
-static bool fill(struct lines *s)
+void lines_close(struct lines *l)
 {
-	ptrdiff_t got = s->ended || s->failed ? 0 : s->read(s->arg, s->buf, sizeof s->buf);
+	free(l->buf);
+	l->buf = NULL;
+}
 
-	s->failed |= got < 0;
-	s->ended |= got == 0;
-	s->at = 0;
-	s->n = got > 0 ? (size_t)got : 0;
+/* More bytes behind those that are there. False at the end. */
+static bool more(struct lines *l)
+{
+	ptrdiff_t got;
+
+	memmove(l->buf, l->buf + l->at, l->n - l->at);
+	l->n -= l->at;
+	l->at = 0;
+	if (l->ended || l->n == LINES_MAX)
+		return false;
+	got = l->read(l->arg, (unsigned char *)l->buf + l->n, LINES_MAX - l->n);
+	l->failed = got < 0;
+	l->ended = got <= 0;
+	if (got > 0)
+		l->n += (size_t)got;
 	return got > 0;
 }
 
-bool lines_next(struct lines *s)
+/* To the end of a line that does not fit. */
+static void skip(struct lines *l)
 {
-	size_t n = 0;
-	bool any = false;
+	l->n_long++;
+	do {
+		char *end = memchr(l->buf + l->at, '\n', l->n - l->at);
+
+		l->at = end ? (size_t)(end - l->buf) + 1 : l->n;
+		if (end)
+			return;
+	} while (more(l));
+}
+
+char *lines_next(struct lines *l, size_t *ret_n)
+{
+	size_t looked = 0;
 
 	for (;;) {
-		const unsigned char *end;
-		size_t piece, room = sizeof s->text - 1 - n;
+		char *line = l->buf + l->at, *end = memchr(line + looked, '\n', l->n - l->at - looked);
+		size_t n = end ? (size_t)(end - line) : l->n - l->at;
 
-		if (s->at == s->n && !fill(s))
-			break;
-		any = true;
-		end = memchr(s->buf + s->at, '\n', s->n - s->at);
-		piece = end ? (size_t)(end - (s->buf + s->at)) : s->n - s->at;
-		for (size_t i = 0; i < piece && i < room; i++)
-			s->text[n++] = s->buf[s->at + i] ? (char)s->buf[s->at + i] : ' ';
-		s->at += piece + (end != NULL);
-		if (end)
-			break;
+		if (end || (l->ended && n > 0)) {
+			l->at += n + (end ? 1 : 0);
+			n -= n > 0 && line[n - 1] == '\r';
+			line[n] = '\0';
+			*ret_n = n;
+			return line;
+		}
+		looked = n;
+		if (more(l))
+			continue;
+		if (l->n == LINES_MAX) {
+			skip(l);
+			looked = 0;
+		} else if (l->n == l->at) {
+			return NULL;
+		}
 	}
-	while (n > 0 && s->text[n - 1] == '\r')
-		n--;
-	s->text[n] = '\0';
-	return any && !s->failed;
 }

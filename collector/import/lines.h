@@ -1,21 +1,21 @@
-/* lines.h - the lines of a text of any size, out of a fixed piece of memory. A longer line is
- * cut, and the rest of it skipped; zeros in it become spaces.
- */
+/* lines.h - a file as lines of bounded length, out of one piece of memory. */
 #pragma once
 
 #include "format.h"
 
-#define LINES_BYTES 16384 /* of a line, with its end */
+#define LINES_MAX (1u << 18) /* bytes of a line; a longer one is left out and counted */
 
 struct lines {
 	bytes_fn read;
 	void *arg;
-	unsigned char buf[65536];
+	char *buf; /* LINES_MAX, owned */
 	size_t n, at;
-	bool failed, ended;
-	char text[LINES_BYTES]; /* the line, without its end */
+	bool ended, failed; /* failed: the file cannot be read on */
+	uint64_t n_long;
 };
 
-void lines_init(struct lines *s, bytes_fn read, void *arg);
-/* False at the end, or when it cannot be read (failed). */
-bool lines_next(struct lines *s);
+/* False without memory. */
+bool lines_open(struct lines *l, bytes_fn read, void *arg);
+void lines_close(struct lines *l);
+/* The next line without its end, ended by a zero, until the next call; NULL behind the last. */
+char *lines_next(struct lines *l, size_t *ret_n);

@@ -358,27 +358,27 @@ static bool is_log(const struct import_head *h)
 enum import_outcome megatron_read(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
 				  size_t n_why)
 {
-	struct lines *lines = malloc(sizeof *lines);
+	struct lines lines = { 0 };
 	struct megatron m = { .trace = t };
 	enum import_outcome o = IMPORT_UNKNOWN;
 	int listing = LISTING_NONE;
 	uint32_t listed = UINT32_MAX;
+	const char *line;
+	size_t n;
 
-	t->no_memory |= !lines;
-	if (lines)
-		lines_init(lines, read, arg);
-	while (lines && lines_next(lines) && megatron_take_line(&m, lines->text, &listing, &listed))
+	t->no_memory |= !lines_open(&lines, read, arg);
+	while (!t->no_memory && (line = lines_next(&lines, &n)) && megatron_take_line(&m, line, &listing, &listed))
 		;
 	in->n_events = m.n_steps;
-	if (lines && m.n_steps > 0) {
+	if (!t->no_memory && m.n_steps > 0) {
 		o = IMPORT_FAILED;
-		if (lines->failed)
+		if (lines.failed)
 			snprintf(why, n_why, "cannot be read to its end: it is damaged or cut off");
 		else if (megatron_tell(&m, why, n_why))
 			o = IMPORT_OK;
 	}
 	megatron_free(&m);
-	free(lines);
+	lines_close(&lines);
 	return o;
 }
 

@@ -251,3 +251,9 @@ bool trace_secret(struct trace *t, bool is_user, const char *name)
 	t->no_memory = true;
 	return false;
 }
+
+void trace_forget_rows(struct trace *t, uint32_t n)
+{
+	while (t->n_rows > n)
+		free_row(&t->rows[--t->n_rows]);
+}

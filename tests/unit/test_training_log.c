@@ -7,61 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct text {
-	const char *text;
-	size_t n, at, piece;
-};
-
-static ptrdiff_t read_text(void *arg, unsigned char *out, size_t n)
-{
-	struct text *t = arg;
-
-	n = n < t->piece ? n : t->piece;
-	n = n < t->n - t->at ? n : t->n - t->at;
-	memcpy(out, t->text + t->at, n);
-	t->at += n;
-	return (ptrdiff_t)n;
-}
-
-static struct lines lines;
-
-static void test_lines_come_whole_whatever_the_pieces(void **state)
-{
-	static const char text[] = "one\r\n\nthree\0x\nlast";
-	static const char *const want[] = { "one", "", "three x", "last" };
-
-	(void)state;
-	for (size_t piece = 1; piece < 8; piece++) {
-		struct text t = { text, sizeof text - 1, 0, piece };
-
-		lines_init(&lines, read_text, &t);
-		for (size_t i = 0; i < 4; i++) {
-			assert_true(lines_next(&lines));
-			assert_string_equal(lines.text, want[i]);
-		}
-		assert_false(lines_next(&lines));
-		assert_false(lines.failed);
-	}
-}
-
-static void test_a_long_line_is_cut_and_the_next_one_is_whole(void **state)
-{
-	size_t n = 5 * LINES_BYTES;
-	char *text = malloc(n + 6);
-	struct text t = { text, n + 5, 0, 1000 };
-
-	(void)state;
-	assert_non_null(text);
-	memset(text, 'x', n);
-	memcpy(text + n, "\nnext", 6);
-	lines_init(&lines, read_text, &t);
-	assert_true(lines_next(&lines));
-	assert_int_equal(strlen(lines.text), LINES_BYTES - 1);
-	assert_true(lines_next(&lines));
-	assert_string_equal(lines.text, "next");
-	free(text);
-}
-
 static int64_t stages_after(const char *const *v)
 {
 	struct megatron m = { 0 };
@@ -112,8 +57,6 @@ static void test_a_rank_is_in_the_name_of_an_execution_trace(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines_come_whole_whatever_the_pieces),
-		cmocka_unit_test(test_a_long_line_is_cut_and_the_next_one_is_whole),
 		cmocka_unit_test(test_arguments_count_more_than_the_command_line),
 		cmocka_unit_test(test_a_rank_is_in_the_name_of_an_execution_trace),
 	};
