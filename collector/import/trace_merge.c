@@ -2,6 +2,7 @@
 #include "spill.h"
 #include "trace.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@ void trace_init_beside(struct trace *part, struct trace *t)
 static bool refuse(struct trace_input *in, const char *why)
 {
 	in->fine = false;
+	in->rank = -1;
+	in->n_events = 0;
 	snprintf(in->outcome, sizeof in->outcome, "%s", why);
 	return false;
 }
@@ -117,14 +120,20 @@ static bool rename_group(struct trace *part, struct trace_group *g, const char *
 {
 	bool fine = true;
 
-	for (uint32_t i = 0; i < part->n_ranks; i++)
-		for (uint32_t k = 0; k < part->ranks[i].n_names && fine; k++)
-			if (strcmp(part->ranks[i].names[k], g->name) == 0)
-				fine = replace(part, &part->ranks[i].names[k], name);
+	for (uint32_t i = 0; i < part->n_ranks; i++) {
+		struct trace_rank *r = &part->ranks[i];
+		json_t *id = json_object_get(r->name_ids, g->name);
+
+		if (id)
+			fine &= json_object_set(r->name_ids, name, id) == 0 &&
+				replace(part, &r->names[json_integer_value(id) - 1], name) &&
+				json_object_del(r->name_ids, g->name) == 0;
+	}
 	for (uint32_t i = 0; i < part->n_rows; i++)
-		for (uint32_t k = 0; k < part->rows[i].n_values && fine; k++)
+		for (uint32_t k = 0; k < part->rows[i].n_values; k++)
 			if (part->rows[i].values[k].text && strcmp(part->rows[i].values[k].text, g->name) == 0)
-				fine = replace(part, &part->rows[i].values[k].text, name);
+				fine &= replace(part, &part->rows[i].values[k].text, name);
+	part->no_memory |= !fine;
 	return fine && replace(part, &g->name, name);
 }
 
@@ -153,9 +162,6 @@ static bool move_rows(struct trace *t, struct trace *part)
 {
 	uint32_t n = TRACE_MAX_ROWS - t->n_rows < part->n_rows ? TRACE_MAX_ROWS - t->n_rows : part->n_rows;
 
-	t->kept_bytes += part->kept_bytes;
-	if (t->kept_bytes > TRACE_MAX_KEPT_BYTES)
-		n = 0;
 	if (!room(t, &t->rows, t->n_rows, n, &t->n_rows_alloc, sizeof *t->rows))
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
@@ -163,6 +169,8 @@ static bool move_rows(struct trace *t, struct trace *part)
 		part->rows[i] = (struct trace_row){ 0 };
 	}
 	t->n_left_out += part->n_left_out + (part->n_rows - n);
+	t->kept_bytes += part->kept_bytes;
+	part->kept_bytes = 0;
 	return true;
 }
 
