@@ -1,6 +1,7 @@
 #include "files.h"
 
 #include "format.h"
+#include "import.h"
 #include "members.h"
 #include "source.h"
 
@@ -268,6 +269,18 @@ void files_fini(struct files *f)
 
 /* ---- what it is ---- */
 
+/* For nobody: only to see what it is. */
+static const char *look_inside(const struct trace_input *of)
+{
+	struct trace_input in = *of;
+	struct trace t;
+
+	trace_init(&t);
+	(void)import_file(&t, &in, &(struct import_progress){ 0 });
+	trace_fini(&t);
+	return in.fine ? in.format : NULL;
+}
+
 const char *files_look(const struct trace_input *in, char *why, size_t n_why)
 {
 	struct source *s = calloc(1, sizeof *s);
@@ -278,7 +291,8 @@ const char *files_look(const struct trace_input *in, char *why, size_t n_why)
 		const struct import_head head = { s->head, s->n_head, slash ? slash + 1 : in->path };
 
 		for (size_t i = 0; import_formats[i] && !name; i++)
-			name = import_formats[i]->is(&head) ? import_formats[i]->name : NULL;
+			if (import_formats[i]->is(&head))
+				name = import_formats[i]->any ? look_inside(in) : import_formats[i]->name;
 		if (s->n_head == 0)
 			snprintf(why, n_why, "is empty");
 	}

@@ -29,5 +29,6 @@ bool files_skip_copies(struct files *f);
 /* One more, at the end; the path is copied. NULL without memory. */
 struct trace_input *files_new(struct files *f, const char *path, bool found);
 void files_fini(struct files *f); /* zeroed is fine */
-/* The format that a file looks like by its begin, NULL when none; why then has a sentence. */
+/* The format that a file looks like by its begin, NULL when none; why then has a sentence. What is only known by
+ * reading it, is read. */
 const char *files_look(const struct trace_input *in, char *why, size_t n_why);
