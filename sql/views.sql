@@ -278,3 +278,14 @@ FROM raw_what_if;
 
 DROP VIEW IF EXISTS input;
 CREATE VIEW input AS SELECT input_id AS id, file, format, outcome, rank, n_events FROM raw_input;
+
+DROP VIEW IF EXISTS flight_group;
+CREATE VIEW flight_group AS
+SELECT rank, comm_id, description, size, pg_id, last_enqueued, last_started, last_completed, n_calls, n_pending
+FROM raw_flight_group;
+
+DROP VIEW IF EXISTS flight_entry;
+CREATE VIEW flight_entry AS
+SELECT rank, record_id, comm_id, seq, kind, op, state, created_ns, seen_started_ns, seen_completed_ns, duration_ns,
+       timeout_ns, dtype, in_shapes, out_shapes, thread, frame, frames
+FROM raw_flight_entry;

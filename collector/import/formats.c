@@ -4,8 +4,11 @@
 #include <string.h>
 
 extern const struct import_format format_timeline, format_kineto;
+extern const struct import_format format_pickle, format_flight_json;
 
 const struct import_format *const import_formats[] = {
+	&format_pickle,
+	&format_flight_json,
 	&format_timeline,
 	&format_kineto,
 	NULL,

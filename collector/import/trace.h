@@ -7,6 +7,7 @@
 #pragma once
 
 #include "../facts.h"
+#include "../verdict/dumped.h"
 #include "../../proto/event.h"
 
 #define TRACE_MAX_EVENTS (1u << 24) /* of a rank */
@@ -75,6 +76,9 @@ struct trace {
 	struct trace_row *rows;
 	uint32_t n_rows, n_rows_alloc;
 	uint64_t n_rows_left_out; /* over TRACE_MAX_ROWS */
+	struct flight_dump **dumps; /* until they are joined (flight.h); owned */
+	uint32_t n_dumps;
+	struct dumped dumped; /* owned, but for names: the dumps' */
 	int32_t world_size; /* 0 = unknown */
 	char layout[256];   /* JSON, "" = unknown */
 	uint32_t reference; /* the clock that is the job's */
