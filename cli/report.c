@@ -1,6 +1,7 @@
 #include "report.h"
 #include "cli.h"
 #include "db.h"
+#include "report_flight.h"
 #include "report_json.h"
 #include "rows.h"
 #include "table.h"
@@ -545,6 +546,7 @@ void report_put(FILE *f, const json_t *report, const char *path)
 	put_ranks(f, json_object_get(report, "ranks"));
 	put_heading(f, "What if");
 	put_what_if(f, json_object_get(report, "what_if"));
+	report_put_flight(f, json_object_get(report, "flight"));
 	put_heading(f, "Collectives");
 	fprintf(f,
 		"%" PRId64 " calls, %" PRId64 " seen on all their ranks, %" PRId64

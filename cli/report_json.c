@@ -1,5 +1,6 @@
 #include "report_json.h"
 #include "cli.h"
+#include "report_flight.h"
 #include "rows.h"
 
 #include <stdlib.h>
@@ -156,7 +157,7 @@ json_t *report_build(struct db *d)
 	     set_clock(report, d) && set_steps(report, d) &&
 	     set(report, "ranks", rows_all(d, sql_report_ranks)) && set_collectives(report, d) &&
 	     set_blame(report, d) &&
-	     set_what_if(report, d) &&
+	     set_what_if(report, d) && set(report, "flight", report_flight(d)) &&
 	     set_verdicts(report, d) &&
 	     set(report, "overhead",
 		 json_pack("{s:n, s:n, s:n, s:s}", "slowdown", "lo", "hi", "method",

@@ -18,7 +18,7 @@ struct flight_call {
 	bool message, over, unsized;
 	int64_t number;	  /* in its group, of its kind */
 	int32_t from, to; /* message: ranks of the job; -1 = not known */
-	int64_t created_ns, over_ns;
+	int64_t created_ns;
 	uint64_t bytes;
 };
 

@@ -1,7 +1,7 @@
-/* flight_join.c - dumps as events: who called what, and what ended.
+/* flight_join.c - dumps as events: who called what.
  *
  * A call begins when the host made it. Dumps know its end only as the moment when somebody
- * looked, so no duration may be taken from them, and each rank's clock stays its own.
+ * looked, so no end is told: that it ended is in t->dumped. Each rank's clock stays its own.
  */
 #include "flight.h"
 
@@ -32,12 +32,6 @@ static bool tell_call(struct trace *t, struct trace_rank *r, const struct flight
 	ev.name = trace_name(t, r, name);
 	if (ev.name == 0 || (c->message && (c->from < 0 || c->to < 0)))
 		return !t->no_memory;
-	if (!trace_say(t, r, TRACE_HOST, &ev))
-		return false;
-	if (!c->over)
-		return true;
-	ev.kind = EVENT_COLL_END;
-	ev.tick = (uint64_t)(c->over_ns > begin_ns ? c->over_ns : begin_ns + 1);
 	return trace_say(t, r, TRACE_HOST, &ev);
 }
 

@@ -328,8 +328,7 @@ static bool read_entry(struct reader *r, const json_t *e, uint32_t *ret_group)
 	c.dtype = (uint8_t)flight_dtype(dtype ? dtype : "", &element_bytes);
 	c.unsized = !size_of(&r->d->groups[c.group], e, w.op, element_bytes, &c.bytes) && !c.message;
 	c.created_ns = when(e, "time_created_ns");
-	c.over_ns = when(e, "time_discovered_completed_ns");
-	c.over = c.over_ns > 0 || (state && strcmp(state, "completed") == 0);
+	c.over = when(e, "time_discovered_completed_ns") > 0 || (state && strcmp(state, "completed") == 0);
 	return add_call(r, &c);
 }
 
@@ -364,7 +363,6 @@ static void merge(struct flight_call *a, const struct flight_call *b)
 	a->bytes += b->bytes;
 	a->unsized |= b->unsized && b->op;
 	a->over &= b->over;
-	a->over_ns = a->over_ns > b->over_ns ? a->over_ns : b->over_ns;
 	if (b->created_ns > 0 && (a->created_ns == 0 || b->created_ns < a->created_ns))
 		a->created_ns = b->created_ns;
 }

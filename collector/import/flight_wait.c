@@ -94,8 +94,9 @@ static bool add_member(struct waiter *w, const struct gathering *g, struct dumpe
 	return add_seat(w->t, v, rank, dump > 0, entered, pending);
 }
 
-/* What all had entered since it ended for one. A root may be done before the others come. */
-static int64_t over_for_one(const struct trace *t, const struct gathering *g)
+/* The last call that ended for one: all had entered it. A root may be done before the others come, and
+ * counts only where it is not asked who had. */
+static int64_t over_for_one(const struct trace *t, const struct gathering *g, bool roots)
 {
 	int64_t over = -1;
 
@@ -107,8 +108,8 @@ static int64_t over_for_one(const struct trace *t, const struct gathering *g)
 			over = mine->completed;
 		for (uint32_t k = 0; mine && k < d->n_calls; k++) {
 			const struct flight_call *c = &d->calls[k];
-			bool rooted = c->op == OP_BROADCAST || c->op == OP_REDUCE || c->op == OP_GATHER ||
-				      c->op == OP_SCATTER;
+			bool rooted = !roots && (c->op == OP_BROADCAST || c->op == OP_REDUCE || c->op == OP_GATHER ||
+				      c->op == OP_SCATTER);
 
 			if (c->group == (uint32_t)g->here[i] && !c->message && c->over && !rooted && c->number > over)
 				over = c->number;
@@ -156,7 +157,7 @@ static bool line_of_collectives(struct waiter *w, const struct gathering *g)
 	struct dumped *d = &t->dumped;
 	struct dumped_line *v = more(t, &d->lines, &d->n_lines, &d->n_lines_alloc, sizeof *v);
 	const struct flight_call *c;
-	int64_t over = over_for_one(t, g);
+	int64_t over = over_for_one(t, g, false);
 
 	if (!v)
 		return false;
@@ -169,6 +170,7 @@ static bool line_of_collectives(struct waiter *w, const struct gathering *g)
 			return false;
 	v->call = first_awaited(d, v);
 	c = find_call(t, g, v->call);
+	v->over = over_for_one(t, g, true);
 	v->op = c ? event_op_name(c->op) : "a collective";
 	v->at_ns = c ? c->created_ns : 0;
 	return true;
@@ -286,14 +288,14 @@ static void gather(const struct trace *t, struct gathering *g)
 	}
 }
 
-/* Groups that somebody is in a call of, by name. */
+/* Groups that somebody has called in, by name. */
 static bool list_groups(const struct trace *t, json_t *names)
 {
 	for (uint32_t i = 0; i < t->n_dumps; i++) {
 		const struct flight_dump *d = t->dumps[i];
 
 		for (uint32_t k = 0; k < d->n_calls; k++)
-			if (!d->calls[k].over && !d->groups[d->calls[k].group].local &&
+			if (!d->groups[d->calls[k].group].local &&
 			    json_object_set_new_nocheck(names, d->groups[d->calls[k].group].name, json_true()) != 0)
 				return false;
 	}

@@ -24,6 +24,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct rank_state {
 	bool heard, waits, may_wait, awaited;
@@ -300,6 +301,14 @@ static int tell_circle(struct rules *r, const struct look *l)
 	f.evidence_json = evidence(l, NULL, shown, sizeof shown);
 	f.rules_out_json = "[\"absent.crashed: all of them are in a call\"]";
 	return rules_tell(r, &f);
+}
+
+bool dumped_over(const struct dumped *d, const char *group, uint64_t call)
+{
+	for (uint32_t i = 0; d && i < d->n_lines; i++)
+		if (!d->lines[i].message && strcmp(d->lines[i].group, group) == 0)
+			return d->lines[i].over >= 0 && (uint64_t)d->lines[i].over >= call;
+	return false;
 }
 
 int dumped_look(struct rules *r)

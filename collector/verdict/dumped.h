@@ -21,6 +21,7 @@ struct dumped_line {
 	uint32_t first_seat, n_seats;
 	int64_t call;  /* the first that some are in and others have not entered; else the last pending one */
 	int64_t at_ns; /* when it was first called */
+	int64_t over;  /* the last that is known to have ended for somebody; -1; not of messages */
 };
 
 struct dumped { /* all of the caller's */
@@ -32,3 +33,6 @@ struct dumped { /* all of the caller's */
 	uint32_t n_missing, n_dumps;
 	bool alone; /* nothing else tells of this job: no times that could be compared */
 };
+
+/* Did that call of that group end for somebody? */
+bool dumped_over(const struct dumped *d, const char *group, uint64_t call);
