@@ -29,12 +29,14 @@ struct flight_group {
 	int64_t id; /* the rank's own; FLIGHT_UNKNOWN */
 	int64_t enqueued, started, completed; /* the rank's status; FLIGHT_UNKNOWN */
 	bool local; /* its name means nothing to other ranks */
+	uint32_t first_call, n_calls; /* in the dump */
 };
 
 struct flight_dump {
 	int32_t rank;
 	struct flight_group *groups;
 	uint32_t n_groups, n_groups_alloc;
+	void *by_name; /* json_t: name to index */
 	struct flight_call *calls; /* by group, kind, peers, number */
 	uint32_t n_calls, n_calls_alloc;
 };
@@ -60,6 +62,10 @@ enum event_dtype flight_dtype(const char *name, uint64_t *bytes);
 uint64_t flight_elements(const json_t *shapes, size_t *n);
 int64_t flight_integer(const json_t *v, int64_t other); /* digits in a string, too */
 
+/* By name; -1. */
+int32_t flight_group_of(const struct flight_dump *d, const char *name);
+/* The place of the first call of that group that is not in front of what is asked for. */
+uint32_t flight_place(const struct flight_dump *d, const struct flight_call *what);
 bool flight_put_rows(struct trace *t, const struct flight_dump *d, const json_t *entries, const uint32_t *groups);
 /* Fills t->dumped. */
 bool flight_wait(struct trace *t);

@@ -17,7 +17,6 @@
 struct reader {
 	struct trace *t;
 	struct flight_dump *d;
-	json_t *by_name; /* group's name: index */
 	char *why;
 	size_t n_why;
 };
@@ -44,6 +43,7 @@ void flight_free(struct flight_dump *d)
 	if (d) {
 		free(d->groups);
 		free(d->calls);
+		json_decref(d->by_name);
 	}
 	free(d);
 }
@@ -52,7 +52,7 @@ void flight_free(struct flight_dump *d)
 
 static bool add_group(struct reader *r, const char *name, uint32_t *ret)
 {
-	const json_t *known = json_object_get(r->by_name, name);
+	const json_t *known = json_object_get(r->d->by_name, name);
 	struct flight_dump *d = r->d;
 	struct flight_group *g;
 
@@ -71,7 +71,7 @@ static bool add_group(struct reader *r, const char *name, uint32_t *ret)
 		d->groups = g;
 		d->n_groups_alloc = want;
 	}
-	if (json_object_set_new(r->by_name, name, json_integer(d->n_groups)) != 0)
+	if (json_object_set_new(r->d->by_name, name, json_integer(d->n_groups)) != 0)
 		return no_memory(r);
 	*ret = d->n_groups++;
 	d->groups[*ret] = (struct flight_group){ strdup(name), NULL, NULL, 0, FLIGHT_UNKNOWN, FLIGHT_UNKNOWN,
@@ -379,6 +379,34 @@ static void merge_calls(struct flight_dump *d)
 		else
 			d->calls[n++] = d->calls[i];
 	d->n_calls = n;
+	for (uint32_t i = n; i-- > 0;) {
+		struct flight_group *g = &d->groups[d->calls[i].group];
+
+		g->first_call = i;
+		g->n_calls++;
+	}
+}
+
+int32_t flight_group_of(const struct flight_dump *d, const char *name)
+{
+	const json_t *v = json_object_get(d->by_name, name);
+
+	return v ? (int32_t)json_integer_value(v) : -1;
+}
+
+uint32_t flight_place(const struct flight_dump *d, const struct flight_call *what)
+{
+	uint32_t lo = 0, hi = d->n_calls;
+
+	while (lo < hi) {
+		uint32_t at = lo + (hi - lo) / 2;
+
+		if (by_place(&d->calls[at], what) < 0)
+			lo = at + 1;
+		else
+			hi = at;
+	}
+	return lo;
 }
 
 /* ---- a dump ---- */
@@ -470,12 +498,14 @@ static bool read_dump(struct reader *r, const json_t *tree)
 
 enum import_outcome flight_read(struct trace *t, struct trace_input *in, json_t *tree, char *why, size_t n_why)
 {
-	struct reader r = { t, calloc(1, sizeof *r.d), json_object(), why, n_why };
+	struct reader r = { t, calloc(1, sizeof *r.d), why, n_why };
 	const char *version = json_string_value(json_object_get(tree, "version"));
 	uint32_t n_calls = 0, n_groups = 0;
-	bool fine = (r.d && r.by_name) || no_memory(&r);
+	bool fine = r.d || no_memory(&r);
 
-	fine = fine && find_rank(&r, in, tree) && read_dump(&r, tree);
+	if (fine)
+		r.d->by_name = json_object();
+	fine = fine && (r.d->by_name || no_memory(&r)) && find_rank(&r, in, tree) && read_dump(&r, tree);
 	if (fine) {
 		in->rank = r.d->rank;
 		in->n_events = json_array_size(entries_of(tree));
@@ -484,7 +514,6 @@ enum import_outcome flight_read(struct trace *t, struct trace_input *in, json_t 
 	}
 	fine = fine && keep(&r);
 	flight_free(r.d);
-	json_decref(r.by_name);
 	if (fine)
 		snprintf(why, n_why, "ok; version %.20s, %u calls of %u groups", version ? version : "unknown", n_calls,
 			 n_groups);

@@ -101,15 +101,13 @@ static bool put_entry(struct trace *t, const struct flight_dump *d, const struct
 static bool put_group(struct trace *t, const struct flight_dump *d, uint32_t i)
 {
 	const struct flight_group *g = &d->groups[i];
-	int64_t n = 0, n_pending = 0;
+	int64_t n_pending = 0;
 
-	for (uint32_t k = 0; k < d->n_calls; k++) {
-		n += d->calls[k].group == i;
-		n_pending += d->calls[k].group == i && !d->calls[k].over;
-	}
+	for (uint32_t k = 0; k < g->n_calls; k++)
+		n_pending += !d->calls[g->first_call + k].over;
 	return trace_row(t, "flight_group", "ittiiiiiii", (int64_t)d->rank, g->name, g->what,
 			 g->n_ranks ? (int64_t)g->n_ranks : TRACE_NULL, or_null(g->id), or_null(g->enqueued),
-			 or_null(g->started), or_null(g->completed), n, n_pending);
+			 or_null(g->started), or_null(g->completed), (int64_t)g->n_calls, n_pending);
 }
 
 bool flight_put_rows(struct trace *t, const struct flight_dump *d, const json_t *entries, const uint32_t *groups)

@@ -10,7 +10,7 @@ static bool is_pickle(const struct import_head *h)
 {
 	static const char begins[] = "(]}cI";
 
-	if (h->n_bytes > 2 && h->bytes[0] == 0x80)
+	if (h->n_bytes >= 2 && h->bytes[0] == 0x80)
 		return h->bytes[1] >= 2 && h->bytes[1] < 0x20;
 	return h->n_bytes > 2 && h->bytes[0] && strchr(begins, h->bytes[0]) && h->bytes[1] && strchr("dlpq(X}]\n", h->bytes[1]);
 }
