@@ -3,11 +3,14 @@
 
 #include <string.h>
 
+extern const struct import_format format_pickle, format_flight_json;
 extern const struct import_format format_nccl_profiler, format_nccl_inspector, format_nccl_log, format_nccl_topology;
 extern const struct import_format format_timeline, format_kineto, format_spans, format_spans_any, format_megatron_log;
 extern const struct import_format format_et, format_et_workload, format_et_proto;
 
 const struct import_format *const import_formats[] = {
+	&format_pickle,
+	&format_flight_json,
 	&format_nccl_log,
 	&format_nccl_profiler,
 	&format_nccl_inspector,

@@ -1,5 +1,7 @@
 #include "trace.h"
 
+#include "flight.h"
+
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,6 +49,12 @@ void trace_fini(struct trace *t)
 	for (uint32_t i = 0; i < t->n_secrets; i++)
 		free(t->secrets[i].name);
 	free(t->secrets);
+	for (uint32_t i = 0; i < t->n_dumps; i++)
+		flight_free(t->dumps[i]);
+	free(t->dumps);
+	free(t->dumped.lines);
+	free(t->dumped.seats);
+	free(t->dumped.missing);
 	free(t->rows);
 	free(t->ranks);
 	free(t->groups);
