@@ -13,7 +13,7 @@ struct spill {
 	char *dir;
 	size_t memory_bytes;
 	atomic_uint n_refs;
-	atomic_size_t used_bytes;
+	atomic_size_t used_bytes, kept_bytes;
 	atomic_uint_fast64_t end; /* of the file */
 	atomic_int error;
 	pthread_mutex_t lock; /* of what is below */
@@ -73,6 +73,19 @@ void spill_take(struct spill *s, size_t n_bytes)
 void spill_release(struct spill *s, size_t n_bytes)
 {
 	s->used_bytes -= n_bytes;
+}
+
+bool spill_keep(struct spill *s, size_t n_bytes)
+{
+	if (atomic_fetch_add(&s->kept_bytes, n_bytes) + n_bytes <= SPILL_MAX_KEPT_BYTES)
+		return true;
+	s->kept_bytes -= n_bytes;
+	return false;
+}
+
+void spill_forget(struct spill *s, size_t n_bytes)
+{
+	s->kept_bytes -= n_bytes;
 }
 
 static bool fail(struct spill *s, int error)

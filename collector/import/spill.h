@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define SPILL_MEMORY_BYTES (48u << 20)
+#define SPILL_MAX_KEPT_BYTES (64u << 20) /* of what is never in the file: names, records, rows */
 
 struct spill;
 
@@ -24,6 +25,10 @@ void spill_unref(struct spill *s); /* NULL is fine */
 bool spill_ask(struct spill *s, size_t n_bytes, size_t of);
 void spill_take(struct spill *s, size_t n_bytes);
 void spill_release(struct spill *s, size_t n_bytes);
+
+/* The same of what stays in memory whatever happens, with a limit of its own. */
+bool spill_keep(struct spill *s, size_t n_bytes);
+void spill_forget(struct spill *s, size_t n_bytes);
 
 /* A place for n_bytes in the file. False, here and below, when the file failed. */
 bool spill_place(struct spill *s, uint64_t n_bytes, uint64_t *ret_at);

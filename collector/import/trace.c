@@ -48,6 +48,8 @@ void trace_fini(struct trace *t)
 	free(t->ranks);
 	free(t->groups);
 	free(t->what_ifs);
+	if (t->spill)
+		spill_forget(t->spill, t->kept_bytes);
 	spill_unref(t->spill);
 	trace_init(t);
 }
@@ -97,7 +99,7 @@ struct trace_rank *trace_add_rank(struct trace *t, int32_t rank, const char *hos
 static bool keep(struct trace *t, size_t n_bytes, size_t n)
 {
 	n_bytes += 16 * n;
-	if (t->kept_bytes + n_bytes > TRACE_MAX_KEPT_BYTES)
+	if (!trace_spill(t) || !spill_keep(t->spill, n_bytes))
 		return false;
 	t->kept_bytes += n_bytes;
 	return true;

@@ -12,7 +12,6 @@
 
 #define TRACE_MAX_NAMES 65536
 #define TRACE_MAX_ROWS (1u << 20)
-#define TRACE_MAX_KEPT_BYTES (64u << 20) /* of names, records and rows together */
 
 enum { TRACE_HOST, TRACE_DEVICE, TRACE_RINGS };
 
@@ -78,7 +77,7 @@ struct trace {
 	struct trace_row *rows;
 	uint32_t n_rows, n_rows_alloc;
 	uint64_t n_left_out; /* records and rows for which there was no room */
-	size_t kept_bytes;   /* about */
+	size_t kept_bytes;   /* of names, records and rows, about: spill_keep() */
 	int32_t world_size; /* 0 = unknown */
 	char layout[256];   /* JSON, "" = unknown */
 	uint32_t reference; /* the clock that is the job's */

@@ -170,6 +170,7 @@ static bool move_rows(struct trace *t, struct trace *part)
 	}
 	t->n_left_out += part->n_left_out + (part->n_rows - n);
 	t->kept_bytes += part->kept_bytes;
+	part->kept_bytes = 0;
 	return true;
 }
 

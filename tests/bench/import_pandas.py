@@ -1,6 +1,7 @@
 """Idle, compute and communication of each rank, read and reckoned with pandas as a person would.
 
-Usage: breakdown_pandas.py FILE…; one line of JSON a rank, and the seconds of all on the last one.
+Usage: import_pandas.py plain|lean FILE…; one line of JSON a rank, and the seconds of all on the last one. plain flattens
+the events as pandas does it, lean takes three of the arguments out by hand.
 """
 import json
 import sys
@@ -23,13 +24,21 @@ def length(spans):
     return float((end - begin).sum())
 
 
-def breakdown(path):
+def read(path, how):
     with open(path, encoding="utf-8") as f:
         trace = json.load(f)
+    if how == "plain":
+        df = pd.json_normalize(trace["traceEvents"])
+        return trace, df.rename(columns={"args.correlation": "correlation"})
     df = pd.DataFrame(trace["traceEvents"])
     args = df["args"]
     for name in ("stream", "correlation", "Collective name"):
         df[name] = args.apply(lambda a, name=name: a.get(name) if isinstance(a, dict) else None)
+    return trace, df
+
+
+def breakdown(path, how):
+    trace, df = read(path, how)
     df["ts"] = pd.to_numeric(df["ts"])
     df["dur"] = pd.to_numeric(df["dur"]).fillna(0)
     df["end"] = df["ts"] + df["dur"]
@@ -47,8 +56,8 @@ def breakdown(path):
 
 def main():
     began = time.perf_counter()
-    for path in sys.argv[1:]:
-        print(json.dumps(breakdown(path)), flush=True)
+    for path in sys.argv[2:]:
+        print(json.dumps(breakdown(path, sys.argv[1])), flush=True)
     print(json.dumps({"seconds": time.perf_counter() - began}))
 
 
