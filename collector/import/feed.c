@@ -1,4 +1,5 @@
 #include "feed.h"
+#include "feed_mask.h"
 
 #include "../core.h"
 #include "../store/store.h"
@@ -23,6 +24,7 @@ struct feed {
 	struct store *store;
 	struct core *core;
 	struct store_job *job;
+	struct feed_mask *mask;
 	struct ring {
 		struct runs_reader *in;
 		const struct event *next; /* NULL = all were given */
@@ -102,7 +104,7 @@ static bool put_hosts(struct feed *f)
 		agent = JOB_PUSH(f->job, agents);
 		if (!row || !agent)
 			return fail(f, -ENOMEM);
-		*row = (struct row_host){ .host = f->n_hosts, .name = job_utf8(f->job, r->host, strlen(r->host)),
+		*row = (struct row_host){ .host = f->n_hosts, .name = feed_host(f->mask, f->job, r->host),
 					  .boot_id = job_text(f->job, boot_id), .time_ns_inode = 1,
 					  .same_clock = r->clock == f->t->reference };
 		*agent = (struct row_agent){ .agent = f->n_hosts, .host = f->n_hosts,
@@ -148,7 +150,7 @@ static bool put_names(struct feed *f, uint32_t i)
 
 		if (!row)
 			return fail(f, -ENOMEM);
-		*row = (struct row_name){ i, k + 1, job_utf8(f->job, r->names[k], strlen(r->names[k])) };
+		*row = (struct row_name){ i, k + 1, feed_text(f->mask, f->job, r->names[k]) };
 		if (!row->text)
 			return fail(f, -ENOMEM);
 		if (!check(f, core_name(f->core, i, k + 1, row->text, strlen(row->text))))
@@ -170,11 +172,11 @@ static bool put_records(struct feed *f, uint32_t i)
 		if (!row)
 			return fail(f, -ENOMEM);
 		*row = (struct row_record){ at_ns + to_fleet_ns(f, i), i, r->rank, job_text(f->job, v->category),
-					    job_text(f->job, v->fields) };
+					    feed_fields(f->mask, f->job, v->fields) };
 		if (!row->category || !row->fields)
 			return fail(f, -ENOMEM);
-		if (!check(f, core_record(f->core, i, (host_time){ at_ns }, v->category, v->fields,
-					  strlen(v->fields))))
+		if (!check(f, core_record(f->core, i, (host_time){ at_ns }, v->category, row->fields,
+					  strlen(row->fields))))
 			return false;
 	}
 	return true;
@@ -211,9 +213,8 @@ static bool put_inputs(struct feed *f)
 
 		if (!row)
 			return fail(f, -ENOMEM);
-		*row = (struct row_input){ job_utf8(f->job, in->path, strlen(in->path)), in->format,
-					   job_utf8(f->job, in->outcome, strlen(in->outcome)), in->rank,
-					   in->n_events };
+		*row = (struct row_input){ feed_text(f->mask, f->job, in->path), in->format,
+					   feed_text(f->mask, f->job, in->outcome), in->rank, in->n_events };
 		if (!row->file || !row->outcome)
 			return fail(f, -ENOMEM);
 	}
@@ -232,7 +233,7 @@ static bool put_row(struct feed *f, const struct trace_row *v)
 		const struct trace_value *x = &v->values[i];
 
 		values[i] = (struct row_value){ x->type, x->integer, x->real,
-						x->text ? job_utf8(f->job, x->text, strlen(x->text)) : NULL };
+						x->text ? feed_cell(f->mask, f->job, v, i) : NULL };
 		if (x->text && !values[i].text)
 			return fail(f, -ENOMEM);
 	}
@@ -246,9 +247,12 @@ static bool put_start(struct feed *f)
 
 	for (uint32_t i = 0; i < f->t->n_ranks && fine; i++)
 		fine = put_process(f, i, false);
-	for (uint32_t i = 0; i < f->t->n_groups && fine; i++)
-		fine = check(f, core_group(f->core, f->t->groups[i].name, f->t->groups[i].ranks,
-					   f->t->groups[i].n_ranks));
+	for (uint32_t i = 0; i < f->t->n_groups && fine; i++) {
+		const char *name = feed_text(f->mask, f->job, f->t->groups[i].name);
+
+		fine = name ? check(f, core_group(f->core, name, f->t->groups[i].ranks, f->t->groups[i].n_ranks))
+			    : fail(f, -ENOMEM);
+	}
 	for (uint32_t i = 0; i < f->t->n_ranks && fine; i++)
 		fine = put_names(f, i) && put_records(f, i);
 	for (uint32_t i = 0; i < f->t->n_rows && fine; i++)
@@ -493,7 +497,8 @@ int trace_feed(struct trace *t, const struct feed_config *cfg, char *why, size_t
 	f.rings = calloc((size_t)t->n_ranks + 1, sizeof *f.rings);
 	f.hosts = calloc((size_t)t->n_ranks + 1, sizeof *f.hosts);
 	f.job = job_new();
-	if (fine && (!f.rings || !f.hosts || !f.job))
+	f.mask = feed_mask_new(t, cfg->inputs, cfg->n_inputs, cfg->keep_names);
+	if (fine && (!f.rings || !f.hosts || !f.job || !f.mask))
 		fine = fail(&f, -ENOMEM);
 	fine = fine && check(&f, store_open(&f.store, &(struct store_config){ .path = cfg->db, .is_draft = true,
 										  .cache_bytes = cfg->cache_bytes })) &&
@@ -504,6 +509,7 @@ int trace_feed(struct trace *t, const struct feed_config *cfg, char *why, size_t
 	core_free(f.core);
 	store_close(f.store);
 	job_free(f.job);
+	feed_mask_free(f.mask);
 	free(f.rings);
 	free(f.hosts);
 	if (!fine && mine)

@@ -40,6 +40,8 @@ struct import_format {
 	/* read() never looks at what t has of other files: several are read at once, each into a
 	 * trace of its own, which trace_merge() puts in order. */
 	bool apart;
+	/* is() only says that it may be: reading it tells. */
+	bool any;
 };
 
 /* Every format, in the order in which they are asked. The last is NULL. */

@@ -43,6 +43,7 @@ static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 	char why[250] = "";
 
 	refuse(in, head.n_bytes == 0 ? "is empty" : "is of no format that this release reads");
+	in->skipped = in->found;
 	for (size_t i = 0; import_formats[i] && !t->no_memory; i++) {
 		const struct import_format *f = import_formats[i];
 		enum import_outcome o;
@@ -60,8 +61,10 @@ static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 			snprintf(in->outcome, sizeof in->outcome, "%s", why[0] ? why : "ok");
 		else if (why[0])
 			refuse(in, why);
-		if (o != IMPORT_UNKNOWN)
+		if (o != IMPORT_UNKNOWN) {
+			in->skipped = false;
 			return;
+		}
 		in->format = NULL;
 		if (!source_rewind(&r->source))
 			return;
@@ -79,10 +82,13 @@ static void say_left_out(struct trace_input *in, uint64_t n)
 static bool read_file(struct trace *t, struct trace_input *in, const struct import_progress *p, bool only_apart)
 {
 	const struct trace_input before = *in;
-	struct reading *r = calloc(1, sizeof *r);
-	bool in_turn = false;
 	uint64_t n_left_out = t->n_left_out;
+	struct reading *r;
+	bool in_turn = false;
 
+	if (in->settled)
+		return true;
+	r = calloc(1, sizeof *r);
 	in->rank = -1;
 	if (!r) {
 		t->no_memory = true;
@@ -91,13 +97,25 @@ static bool read_file(struct trace *t, struct trace_input *in, const struct impo
 	r->progress = p;
 	r->path = in->path;
 	r->only_apart = only_apart;
-	if (source_open(&r->source, in->path) && source_head(&r->source))
+	if (source_open_input(&r->source, in) && source_head(&r->source))
 		read_as(t, in, r);
-	if (!in->fine && r->source.why[0])
+	if (!in->fine && r->source.why[0]) {
+		in->skipped = false;
 		refuse(in, r->source.why);
+	}
+	if (in->skipped) {
+		char said[sizeof in->outcome];
+
+		snprintf(said, sizeof said, "skipped: %.240s", in->outcome);
+		refuse(in, said);
+	}
 	in_turn = r->in_turn;
 	source_close(&r->source);
 	free(r);
+	if (in_turn) {
+		*in = before;
+		return false;
+	}
 	say_left_out(in, t->n_left_out - n_left_out);
 	for (uint32_t i = 0; i < t->n_ranks && !t->no_memory; i++)
 		(void)trace_sort(t, &t->ranks[i]);
@@ -105,9 +123,7 @@ static bool read_file(struct trace *t, struct trace_input *in, const struct impo
 		in->fine = false;
 		trace_explain(t, in->outcome, sizeof in->outcome);
 	}
-	if (in_turn)
-		*in = before;
-	return !in_turn;
+	return true;
 }
 
 bool import_file(struct trace *t, struct trace_input *in, const struct import_progress *p)

@@ -14,7 +14,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define MAX_JOBS 256
 #define AHEAD 2 /* slots a job */
@@ -191,9 +190,7 @@ bool import_files(struct trace *t, struct trace_input *inputs, uint32_t n_inputs
 	j.shares = calloc(n_inputs, sizeof *j.shares);
 	if (j.slots && j.n_bytes && j.shares && trace_spill(t)) {
 		for (uint32_t i = 0; i < n_inputs; i++) {
-			struct stat st;
-
-			j.n_bytes[i] = stat(inputs[i].path, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+			j.n_bytes[i] = inputs[i].settled ? 0 : inputs[i].n_file_bytes;
 			j.n_all_bytes += j.n_bytes[i];
 		}
 		pthread_mutex_init(&j.lock, NULL);

@@ -206,16 +206,6 @@ static bool take_event(struct kineto *k, const struct trace_event *ev)
 
 /* ---- the file's head ---- */
 
-/* Names of machines are not ours to show: the same name gives the same mark. */
-static void mark_host(struct kineto *k, const char *name)
-{
-	uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-
-	for (; *name; name++)
-		h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-	snprintf(k->host, sizeof k->host, "host %06x", (unsigned)(h >> 40));
-}
-
 static int64_t integer_of(const json_t *info, const char *name)
 {
 	const json_t *v = json_object_get(info, name);
@@ -243,7 +233,9 @@ static void read_head(struct kineto *k, const struct trace_events *s)
 	    k->base_ns > MAX_TIME_NS)
 		k->base_ns = 0;
 	if (trace_events_top_text(s, "host_name", name, sizeof name) && name[0])
-		mark_host(k, name);
+		snprintf(k->host, sizeof k->host, "%.63s", name);
+	if (trace_events_top_text(s, "username", name, sizeof name) && name[0])
+		(void)trace_secret(k->trace, true, name);
 }
 
 static bool read_all(struct kineto *k, struct trace_events *s)

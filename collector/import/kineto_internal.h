@@ -56,7 +56,7 @@ struct kineto {
 	uint8_t *name_classes; /* of kernels, by name: 0 = not asked yet; owned */
 	int64_t base_ns;
 	int64_t rank, world_size; /* -1 = not told */
-	char host[64];		  /* a mark of it, never its name; "" = not told */
+	char host[64];		  /* "" = not told */
 	bool has_events, is_kineto;
 	struct kineto_groups groups;
 	struct profile profile;

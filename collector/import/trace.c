@@ -44,6 +44,9 @@ void trace_fini(struct trace *t)
 		free((char *)t->what_ifs[i].name);
 	for (uint32_t i = 0; i < t->n_rows; i++)
 		free_row(&t->rows[i]);
+	for (uint32_t i = 0; i < t->n_secrets; i++)
+		free(t->secrets[i].name);
+	free(t->secrets);
 	free(t->rows);
 	free(t->ranks);
 	free(t->groups);
@@ -229,6 +232,26 @@ bool trace_row(struct trace *t, const char *table, const char *types, ...)
 	va_end(args);
 	t->no_memory |= !r->values;
 	return !t->no_memory;
+}
+
+bool trace_secret(struct trace *t, bool is_user, const char *name)
+{
+	struct trace_secret *v;
+
+	for (uint32_t i = 0; i < t->n_secrets; i++)
+		if (t->secrets[i].is_user == is_user && strcmp(t->secrets[i].name, name) == 0)
+			return true;
+	if (t->n_secrets == TRACE_MAX_SECRETS || strlen(name) > 254)
+		return true;
+	v = more(t, &t->secrets, &t->n_secrets, &t->n_secrets_alloc, sizeof *v);
+	if (!v)
+		return false;
+	*v = (struct trace_secret){ is_user, strdup(name) };
+	if (v->name)
+		return true;
+	t->n_secrets--;
+	t->no_memory = true;
+	return false;
 }
 
 void trace_forget_rows(struct trace *t, uint32_t n)

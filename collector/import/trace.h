@@ -12,6 +12,7 @@
 
 #define TRACE_MAX_NAMES 65536
 #define TRACE_MAX_ROWS (1u << 20)
+#define TRACE_MAX_SECRETS 4096
 
 enum { TRACE_HOST, TRACE_DEVICE, TRACE_RINGS };
 
@@ -22,7 +23,7 @@ struct trace_record {
 
 struct trace_rank {
 	int32_t rank;
-	char host[64];	/* what to call it: no name of a machine of somebody else */
+	char host[64];	/* its name as the file has it; without one what to call it, with a space in it: "of rank 3" */
 	uint32_t clock; /* the same number: the same clock */
 	bool guessed;	/* neither the file nor its name tells which rank it is */
 	/* Of another clock than the reference's: reference = local + offset, the offset
@@ -58,13 +59,25 @@ struct trace_row {
 	} *values; /* owned */
 };
 
+/* A name of a machine or of a person that a file told of, wherever else it may stand in it. */
+struct trace_secret {
+	bool is_user;
+	char *name; /* owned */
+};
+
 struct trace_input { /* of one file */
 	const char *path;   /* the caller's */
 	const char *format; /* static; NULL = not known */
 	bool fine;
 	char outcome[256]; /* a sentence */
 	int64_t rank;	   /* -1 = none, or several */
-	uint64_t n_events;
+	uint64_t n_events, n_file_bytes;
+	bool found;   /* in a folder that was named: it may be no trace at all */
+	bool settled; /* its outcome was known without reading it */
+	bool skipped; /* which is no failure */
+	bool member;  /* of an archive: n_file_bytes of fd, which is the caller's, from at on */
+	int fd;
+	uint64_t at;
 };
 
 struct trace {
@@ -78,6 +91,8 @@ struct trace {
 	uint32_t n_rows, n_rows_alloc;
 	uint64_t n_left_out; /* records and rows for which there was no room */
 	size_t kept_bytes;   /* of names, records and rows, about: spill_keep() */
+	struct trace_secret *secrets;
+	uint32_t n_secrets, n_secrets_alloc;
 	int32_t world_size; /* 0 = unknown */
 	char layout[256];   /* JSON, "" = unknown */
 	uint32_t reference; /* the clock that is the job's */
@@ -133,6 +148,9 @@ bool trace_group(struct trace *t, const char *name, const int32_t *ranks, uint32
  * counted and left out. False only without memory. */
 #define TRACE_NULL INT64_MIN
 bool trace_row(struct trace *t, const char *table, const char *types, ...);
+/* Ranks' hosts, fields and columns called hostname, user and the like, and home folders are known
+ * to be private without this. False only without memory. */
+bool trace_secret(struct trace *t, bool is_user, const char *name);
 /* All but the first n: of a file that turned out to be none. */
 void trace_forget_rows(struct trace *t, uint32_t n);
 /* Events come by time; of one time, what ends goes before what begins, else as they were

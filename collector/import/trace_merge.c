@@ -10,7 +10,7 @@
 void trace_init_beside(struct trace *part, struct trace *t)
 {
 	trace_init(part);
-	part->spill = spill_ref(t->spill);
+	part->spill = t->spill ? spill_ref(t->spill) : NULL;
 }
 
 static bool refuse(struct trace_input *in, const char *why)
@@ -174,6 +174,14 @@ static bool move_rows(struct trace *t, struct trace *part)
 	return true;
 }
 
+static bool move_secrets(struct trace *t, const struct trace *part)
+{
+	for (uint32_t i = 0; i < part->n_secrets; i++)
+		if (!trace_secret(t, part->secrets[i].is_user, part->secrets[i].name))
+			return false;
+	return true;
+}
+
 /* What only a file of a whole job has. */
 static void move_job(struct trace *t, struct trace *part)
 {
@@ -201,7 +209,7 @@ bool trace_merge(struct trace *t, struct trace *part, struct trace_input *in)
 	t->no_memory |= part->no_memory;
 	if (!t->no_memory && fits(t, part, in)) {
 		move_job(t, part);
-		(void)(move_groups(t, part) && move_rows(t, part) && move_ranks(t, part));
+		(void)(move_groups(t, part) && move_rows(t, part) && move_ranks(t, part) && move_secrets(t, part));
 	}
 	trace_fini(part);
 	return !t->no_memory;

@@ -218,7 +218,9 @@ class Own(Folder):
         self.assertEqual(self.report()["steps"]["n"], 6)
 
     def test_without_a_good_file_there_is_no_database(self):
-        r = call("import", self.file("a.json", b"x"), os.path.join(self.dir, "none"), self.dir, "--db", self.db)
+        fifo = os.path.join(self.dir, "fifo")
+        os.mkfifo(fifo)
+        r = call("import", self.file("a.json", b"x"), os.path.join(self.dir, "none"), fifo, "--db", self.db)
         self.assertEqual(r.returncode, 3)
         self.assertIn("no file could be imported", r.stderr)
         self.assertIn("No such file or directory", r.stdout)
