@@ -382,8 +382,4 @@ enum import_outcome megatron_read(struct trace *t, struct trace_input *in, bytes
 	return o;
 }
 
-<<<<<<< HEAD
-const struct import_format format_megatron_log = { "Megatron log", is_log, megatron_read, megatron_join };
-=======
-const struct import_format format_megatron_log = { "Megatron log", is_log, megatron_read, NULL, .any = true };
->>>>>>> files
+const struct import_format format_megatron_log = { "Megatron log", is_log, megatron_read, megatron_join, .any = true };
