@@ -174,7 +174,8 @@ static void test_progress_is_of_all_and_only_grows(void **state)
 {
 	double last = 0;
 	const struct import_progress progress = { on_progress, &last };
-	struct trace_input in[2] = { { .path = paths[0] }, { .path = paths[1] } };
+	struct trace_input in[2] = { { .path = paths[0], .n_file_bytes = 1000 },
+					  { .path = paths[1], .n_file_bytes = (10u << 20) - 1 } };
 	char *text = malloc(10u << 20);
 	struct trace t;
 
