@@ -130,18 +130,35 @@ static bool has_name(const struct trace_rank *r, const char *name)
 	return false;
 }
 
-/* "1" is the first file's; other ranks' "1" are other groups. */
+/* "1" is the first file's; another file's "1" of other ranks is another group. */
 static void test_one_name_of_two_groups_becomes_two(void **state)
 {
-	struct trace t;
+	static const int32_t ranks[3][2] = { { 0, 1 }, { 0, 1 }, { 2, 3 } };
+	struct trace t, part;
+	uint32_t id = 0;
 
 	(void)state;
-	import(&t, 4);
-	assert_true(has_name(trace_find_rank(&t, 0), "1") && has_name(trace_find_rank(&t, 1), "1"));
-	assert_true(has_name(trace_find_rank(&t, 6), "1 of ranks 6 to 7"));
-	assert_true(has_name(trace_find_rank(&t, 7), "1 of ranks 6 to 7"));
-	assert_false(has_name(trace_find_rank(&t, 6), "1"));
-	assert_true(trace_has_group(&t, "1 of ranks 6 to 7"));
+	trace_init(&t);
+	assert_non_null(trace_spill(&t));
+	for (int32_t i = 0; i < 3; i++) {
+		struct trace_input in = { .path = "x", .fine = true };
+		struct trace_rank *r;
+
+		trace_init_beside(&part, &t);
+		r = trace_add_rank(&part, i, "of a rank");
+		assert_non_null(r);
+		id = trace_name(&part, r, "1");
+		assert_true(id > 0 && trace_group(&part, "1", ranks[i], 2));
+		assert_true(trace_row(&part, "x", "it", INT64_C(5), "1"));
+		assert_true(trace_merge(&t, &part, &in));
+		assert_true(in.fine);
+	}
+	assert_int_equal(t.n_groups, 2);
+	assert_string_equal(t.groups[1].name, "1 of ranks 2 to 3");
+	assert_true(has_name(&t.ranks[0], "1") && has_name(&t.ranks[1], "1") && !has_name(&t.ranks[2], "1"));
+	assert_int_equal(trace_name(&t, &t.ranks[2], "1 of ranks 2 to 3"), id);
+	assert_string_equal(t.rows[1].values[1].text, "1");
+	assert_string_equal(t.rows[2].values[1].text, "1 of ranks 2 to 3");
 	trace_fini(&t);
 }
 
@@ -157,7 +174,8 @@ static void test_progress_is_of_all_and_only_grows(void **state)
 {
 	double last = 0;
 	const struct import_progress progress = { on_progress, &last };
-	struct trace_input in[2] = { { .path = paths[0] }, { .path = paths[1] } };
+	struct trace_input in[2] = { { .path = paths[0], .n_file_bytes = 1000 },
+					  { .path = paths[1], .n_file_bytes = (10u << 20) - 1 } };
 	char *text = malloc(10u << 20);
 	struct trace t;
 
