@@ -145,9 +145,9 @@ void report_put_execution_traces(FILE *f, const json_t *traces)
 {
 	struct libscols_table *t = json_array_size(traces) ? table_new(f) : NULL;
 	static const char *const names[] = {"TRACE", "RANK", "NODES", "CALLS", "DATA", "CONTROL", "PARENT", "NO SUCH ID", "TWICE",
-					    "ON CYCLES"};
+					    "CYCLES OF DATA", "OF CALLS"};
 	static const char *const keys[] = {"trace",	   "rank",	    "nodes",	   "comms",	   "data_edges",
-					   "control_edges", "parent_edges", "unknown_ids", "duplicate_ids", "on_cycles"};
+					   "control_edges", "parent_edges", "unknown_ids", "duplicate_ids", "on_data_cycles", "on_call_cycles"};
 	size_t i;
 	json_t *row;
 

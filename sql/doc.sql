@@ -416,6 +416,7 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('timeline_stage', 'idle_ratio', '1 = 100 %', 'Part of span_ns in which this worker did neither');
 
 INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('megatron_step', 'log', '', 'Number of the log among the files'),
   ('megatron_step', 'step', '', 'Iteration of the line'),
   ('megatron_step', 'n_steps', '', 'Iterations that the line is a mean of; NULL = not known'),
   ('megatron_step', 'elapsed_ms', 'ms', 'Time of one iteration'),
@@ -428,6 +429,7 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('megatron_step', 'global_batch_size', '', 'Samples of an iteration');
 
 INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('megatron_timer', 'log', '', 'Number of the log among the files'),
   ('megatron_timer', 'step', '', 'Iteration of the line before it; NULL = before the first'),
   ('megatron_timer', 'rank', '', 'Global rank where the log tells each; NULL = the last rank, or all together'),
   ('megatron_timer', 'name', '', 'Name of the timer'),
@@ -435,6 +437,7 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('megatron_timer', 'least_ms', 'ms', 'The least over ranks; NULL = of one rank');
 
 INSERT INTO doc (view, "column", unit, meaning) VALUES
+  ('megatron_pipeline', 'log', '', 'Number of the log among the files'),
   ('megatron_pipeline', 'n_stages', '', 'Pipeline stages, p; NULL = the log does not say'),
   ('megatron_pipeline', 'n_micro', '', 'Micro-batches of a step, m; NULL = the log does not say'),
   ('megatron_pipeline', 'n_chunks', '', 'Model chunks of a stage, v; 1 = not interleaved'),
@@ -455,7 +458,9 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('megatron_pipeline', 'embedding_theory_ms', 'ms', '(p - 1) b: the wait for the first stage'),
   ('megatron_pipeline', 'idle_ratio', '1 = 100 %', 'Part of the step without forward, backward and optimizer'),
   ('megatron_pipeline', 'idle_theory_ratio', '1 = 100 %', '(p - 1) / (v m + p - 1)'),
-  ('megatron_pipeline', 'least_forward_ms', 'ms', 'Median of the least forward-compute over ranks; NULL = not said');
+  ('megatron_pipeline', 'least_forward_ms', 'ms', 'Median of the least forward-compute over ranks; NULL = not said'),
+  ('megatron_pipeline', 'least_backward_ms', 'ms', 'Median of the least backward-compute over ranks; NULL = not said'),
+  ('megatron_pipeline', 'world_size', 'ranks', 'Ranks of the job; NULL = not said');
 
 INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('et_trace', 'trace', '', 'Number of the file among execution traces'),
@@ -468,7 +473,8 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('et_trace', 'n_parent', '', 'Edges from a caller'),
   ('et_trace', 'n_unknown', '', 'Edges from an id that no node has'),
   ('et_trace', 'n_duplicate', '', 'Nodes with an id that one before them has'),
-  ('et_trace', 'n_cyclic', '', 'Nodes on cycles of dependencies, or between two');
+  ('et_trace', 'n_data_cyclic', '', 'Nodes on cycles of edges of data, or between two'),
+  ('et_trace', 'n_call_cyclic', '', 'Nodes on cycles of edges of control and callers, or between two');
 
 INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('et_node', 'trace', '', 'Number of the file among execution traces'),

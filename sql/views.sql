@@ -309,21 +309,21 @@ SELECT step, rank, stage, n_forward, forward_ns, n_backward, backward_ns, span_n
 
 DROP VIEW IF EXISTS megatron_step;
 CREATE VIEW megatron_step AS
-SELECT step, n_steps, elapsed_ms, n_skipped, n_nan, loss, loss_scale, grad_norm, learning_rate, global_batch_size FROM raw_megatron_step;
+SELECT log, step, n_steps, elapsed_ms, n_skipped, n_nan, loss, loss_scale, grad_norm, learning_rate, global_batch_size FROM raw_megatron_step;
 
 DROP VIEW IF EXISTS megatron_timer;
 CREATE VIEW megatron_timer AS
-SELECT step, rank, name, value_ms, least_ms FROM raw_megatron_timer;
+SELECT log, step, rank, name, value_ms, least_ms FROM raw_megatron_timer;
 
 DROP VIEW IF EXISTS megatron_pipeline;
 CREATE VIEW megatron_pipeline AS
-SELECT n_stages, n_micro, n_chunks, tp, dp, n_steady, first_step, last_step, timers_of, step_ms, step_theory_ms,
+SELECT log, n_stages, n_micro, n_chunks, tp, dp, n_steady, first_step, last_step, timers_of, step_ms, step_theory_ms,
        forward_ms, backward_ms, optimizer_ms, receive_wait_ms, receive_wait_theory_ms, embedding_ms, embedding_theory_ms,
-       idle_ratio, idle_theory_ratio, least_forward_ms FROM raw_megatron_pipeline;
+       idle_ratio, idle_theory_ratio, least_forward_ms, least_backward_ms, world_size FROM raw_megatron_pipeline;
 
 DROP VIEW IF EXISTS et_trace;
 CREATE VIEW et_trace AS
-SELECT trace, rank, n_nodes, schema, n_comms, n_data, n_control, n_parent, n_unknown, n_duplicate, n_cyclic FROM raw_et_trace;
+SELECT trace, rank, n_nodes, schema, n_comms, n_data, n_control, n_parent, n_unknown, n_duplicate, n_data_cyclic, n_call_cyclic FROM raw_et_trace;
 
 DROP VIEW IF EXISTS et_node;
 CREATE VIEW et_node AS

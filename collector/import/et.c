@@ -1,4 +1,5 @@
 #include "et.h"
+#include "row_files.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -72,6 +73,41 @@ void et_free(struct et *e)
 	free(e->edges);
 }
 
+/* ---- attributes ---- */
+
+static void take_text(char *out, size_t n_out, const char *text)
+{
+	snprintf(out, n_out, "%.*s", (int)n_out - 1, text);
+}
+
+void et_attr(struct et_comm *c, const char *name, const char *text, int64_t number)
+{
+	const struct {
+		const char *name;
+		int64_t *to;
+	} numbers[] = {
+		{ "in_msg_nelems", &c->n_in }, { "out_msg_nelems", &c->n_out }, { "pg_size", &c->group_size },
+		{ "comm_size", &c->bytes }, { "comm_src", &c->source }, { "comm_dst", &c->target },
+	};
+	static const char *const collectives[] = { "all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast",
+						   "all_to_all", "reduce_scatter", "reduce_scatter_block", "barrier" };
+
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		if (strcasecmp(name, numbers[i].name) == 0 && number != ET_NONE)
+			*numbers[i].to = number;
+	if (strcasecmp(name, "collective_name") == 0)
+		take_text(c->collective, sizeof c->collective, text);
+	else if (strcasecmp(name, "dtype") == 0)
+		take_text(c->dtype, sizeof c->dtype, text);
+	else if (strcasecmp(name, "pg_name") == 0 || strcasecmp(name, "comm_group") == 0)
+		take_text(c->group, sizeof c->group, text);
+	else if (strcasecmp(name, "comm_type") == 0 && number >= 0 &&
+		 number < (int64_t)(sizeof collectives / sizeof *collectives))
+		take_text(c->collective, sizeof c->collective, collectives[number]);
+	else if (strcasecmp(name, "comm_type") == 0 && text[0])
+		take_text(c->collective, sizeof c->collective, text);
+}
+
 /* ---- whose it is ---- */
 
 static int64_t digits_at(const char *at)
@@ -124,16 +160,6 @@ static int64_t rank_in(const struct et *e)
 	return rank;
 }
 
-/* A file before it of the same rank. */
-static bool is_told(const struct trace *t, int64_t rank)
-{
-	for (uint32_t i = 0; rank >= 0 && i < t->n_rows; i++)
-		if (strcmp(t->rows[i].table, "et_trace") == 0 && t->rows[i].values[1].type == 'i' &&
-		    t->rows[i].values[1].integer == rank)
-			return true;
-	return false;
-}
-
 /* ---- rows ---- */
 
 static int64_t or_null(int64_t v)
@@ -167,15 +193,11 @@ static bool tell_node(struct et *e, int64_t file, int64_t rank, const struct et_
 bool et_tell(struct et *e, struct trace_input *in)
 {
 	static const char *const kinds[ET_N_EDGE_KINDS] = { "data", "control", "parent" };
-	uint64_t n_of[ET_N_EDGE_KINDS] = { 0 }, n_comms = 0;
-	int64_t rank = et_rank_of(in->path), file = 0;
+	int64_t n_of[ET_N_EDGE_KINDS] = { 0 }, n_comms = 0;
+	int64_t rank = et_rank_of(in->path), file = row_file_mark(in->path);
 	struct et_check check;
 
 	rank = rank >= 0 ? rank : rank_in(e);
-	if (is_told(e->trace, rank))
-		return et_fail(e, "is of rank %lld, and so was an execution trace before it", (long long)rank);
-	for (uint32_t i = 0; i < e->trace->n_rows; i++)
-		file += strcmp(e->trace->rows[i].table, "et_trace") == 0;
 	if (!et_look(e, &check))
 		return false;
 	for (uint32_t i = 0; i < e->n_edges; i++)
@@ -185,9 +207,9 @@ bool et_tell(struct et *e, struct trace_input *in)
 	in->rank = rank;
 	in->n_events = e->n_nodes;
 	rank = rank >= 0 ? rank : TRACE_NULL;
-	if (!trace_row(e->trace, "et_trace", "iiitiiiiiii", file, rank, (int64_t)e->n_nodes,
-		       text_or_null(e->schema), (int64_t)n_comms, (int64_t)n_of[ET_DATA], (int64_t)n_of[ET_CONTROL],
-		       (int64_t)n_of[ET_PARENT], (int64_t)check.n_unknown, (int64_t)check.n_duplicate, (int64_t)check.n_cyclic))
+	if (!trace_row(e->trace, "et_trace", "iiitiiiiiiii", file, rank, (int64_t)e->n_nodes, text_or_null(e->schema), n_comms,
+		       n_of[ET_DATA], n_of[ET_CONTROL], n_of[ET_PARENT], (int64_t)check.n_unknown,
+		       (int64_t)check.n_duplicate, (int64_t)check.n_data_cyclic, (int64_t)check.n_call_cyclic))
 		return false;
 	for (uint32_t i = 0; i < e->n_nodes; i++)
 		if (!tell_node(e, file, rank, &e->nodes[i]))
@@ -196,4 +218,38 @@ bool et_tell(struct et *e, struct trace_input *in)
 		if (!trace_row(e->trace, "et_edge", "iiiit", file, rank, e->edges[i].from, e->edges[i].to, kinds[e->edges[i].kind]))
 			return false;
 	return true;
+}
+
+/* ---- of several files ---- */
+
+static void refuse(struct trace_input *inputs, uint32_t n_inputs, int64_t mark, int64_t rank)
+{
+	for (uint32_t i = 0; i < n_inputs; i++)
+		if (inputs[i].fine && row_file_mark(inputs[i].path) == mark) {
+			inputs[i].fine = false;
+			snprintf(inputs[i].outcome, sizeof inputs[i].outcome,
+				 "is of rank %lld, and so was an execution trace before it", (long long)rank);
+		}
+}
+
+bool et_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)
+{
+	static const char *const tables[] = { "et_trace", "et_node", "et_edge", NULL };
+	bool *seen = calloc(FACT_MAX_RANKS, sizeof *seen);
+
+	t->no_memory |= !seen;
+	for (uint32_t i = 0; seen && i < t->n_rows; i++) {
+		int64_t rank = row_integer(&t->rows[i], 1), mark = row_integer(&t->rows[i], 0);
+
+		if (strcmp(t->rows[i].table, "et_trace") != 0 || rank < 0 || rank >= FACT_MAX_RANKS)
+			continue;
+		if (seen[rank]) {
+			refuse(inputs, n_inputs, mark, rank);
+			row_files_drop(t, tables, mark);
+			i--;
+		}
+		seen[rank] = true;
+	}
+	free(seen);
+	return !t->no_memory && row_files_number(t, "et_trace", tables);
 }

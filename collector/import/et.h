@@ -44,7 +44,9 @@ struct et {
 struct et_check {
 	uint64_t n_unknown;   /* edges from an id that no node has */
 	uint64_t n_duplicate; /* nodes with an id that one before them has */
-	uint64_t n_cyclic;    /* nodes on cycles, or between two */
+	/* Nodes on cycles, or between two: of data; of control and callers. Each apart: a caller
+	 * needs what its callees give, so both together may be one where neither is. */
+	uint64_t n_data_cyclic, n_call_cyclic;
 };
 
 struct et_comm et_no_comm(void);
@@ -52,13 +54,17 @@ struct et_comm et_no_comm(void);
  * memory. */
 bool et_add_node(struct et *e, const struct et_node *node);
 bool et_add_edge(struct et *e, int64_t from, int64_t to, enum et_edge_kind kind);
+/* An attribute of a node; of those that say something of its communication. */
+void et_attr(struct et_comm *c, const char *name, const char *text, int64_t number);
 bool et_fail(struct et *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void et_free(struct et *e);
 
 bool et_look(const struct et *e, struct et_check *ret); /* false without memory */
 /* Its rows. Its rank is that of its name, else that of its communication. */
 bool et_tell(struct et *e, struct trace_input *in);
+/* Numbers the files, and refuses those of a rank that is there. */
+bool et_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs);
 /* "rank-3.json", "et_3.json", "chakra.3.et.gz": 3. -1 = none. */
 int64_t et_rank_of(const char *path);
 
-extern const struct import_format format_et, format_et_workload;
+extern const struct import_format format_et, format_et_workload, format_et_proto;

@@ -99,32 +99,47 @@ static void turn(struct graph_edge *v, size_t n)
 		v[i] = (struct graph_edge){ v[i].to, v[i].from };
 }
 
+/* Of these edges: how many nodes are on cycles. */
+static bool count_cyclic(struct graph_edge *v, size_t n, uint32_t n_nodes, uint64_t *ret)
+{
+	bool *gone = calloc((size_t)n_nodes + 1, sizeof *gone), fine;
+
+	fine = gone && trim(v, n, n_nodes, gone);
+	turn(v, n);
+	fine = fine && trim(v, n, n_nodes, gone);
+	for (uint32_t i = 0; fine && i < n_nodes; i++)
+		*ret += !gone[i];
+	free(gone);
+	return fine;
+}
+
 bool et_look(const struct et *e, struct et_check *ret)
 {
 	struct graph_edge *v = calloc((size_t)e->n_edges + 1, sizeof *v);
 	struct ids ids = { 0 };
-	bool *gone = NULL, fine;
-	size_t n = 0;
+	size_t n = 0, n_data = 0;
+	bool fine;
 
 	*ret = (struct et_check){ 0 };
 	fine = v && sort_ids(e, &ids, &ret->n_duplicate);
-	gone = fine ? calloc((size_t)ids.n + 1, sizeof *gone) : NULL;
-	for (uint32_t i = 0; gone && i < e->n_edges; i++) {
-		struct graph_edge g = { index_of(&ids, e->edges[i].from), index_of(&ids, e->edges[i].to) };
+	/* Those of data first. */
+	for (int calls = 0; calls < 2 && fine; calls++) {
+		for (uint32_t i = 0; i < e->n_edges; i++) {
+			struct graph_edge g = { index_of(&ids, e->edges[i].from), index_of(&ids, e->edges[i].to) };
 
-		if (g.from == UINT32_MAX || g.to == UINT32_MAX)
-			ret->n_unknown++;
-		else
-			v[n++] = g;
+			if ((e->edges[i].kind != ET_DATA) != calls)
+				continue;
+			if (g.from == UINT32_MAX || g.to == UINT32_MAX)
+				ret->n_unknown++;
+			else
+				v[n++] = g;
+		}
+		n_data = calls ? n_data : n;
 	}
-	fine = gone && trim(v, n, ids.n, gone);
-	turn(v, n);
-	fine = fine && trim(v, n, ids.n, gone);
-	for (uint32_t i = 0; fine && i < ids.n; i++)
-		ret->n_cyclic += !gone[i];
+	fine = fine && count_cyclic(v, n_data, ids.n, &ret->n_data_cyclic) &&
+	       count_cyclic(v + n_data, n - n_data, ids.n, &ret->n_call_cyclic);
 	e->trace->no_memory |= !fine;
 	free(v);
 	free(ids.v);
-	free(gone);
 	return fine;
 }

@@ -158,46 +158,13 @@ static void take_values(struct reading *r, const struct json_item *v)
 
 /* ---- attributes ---- */
 
-static void take_text(char *out, size_t n_out, const char *text)
-{
-	snprintf(out, n_out, "%.*s", (int)n_out - 1, text);
-}
-
-static void apply_attr(struct reading *r)
-{
-	const struct {
-		const char *name;
-		int64_t *to;
-	} numbers[] = {
-		{ "in_msg_nelems", &r->comm.n_in }, { "out_msg_nelems", &r->comm.n_out }, { "pg_size", &r->comm.group_size },
-		{ "comm_size", &r->comm.bytes }, { "comm_src", &r->comm.source }, { "comm_dst", &r->comm.target },
-	};
-	static const char *const collectives[] = { "all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast",
-						   "all_to_all", "reduce_scatter", "reduce_scatter_block", "barrier" };
-
-	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		if (strcasecmp(r->attr_name, numbers[i].name) == 0 && r->attr_number != ET_NONE)
-			*numbers[i].to = r->attr_number;
-	if (strcasecmp(r->attr_name, "collective_name") == 0)
-		take_text(r->comm.collective, sizeof r->comm.collective, r->attr_text);
-	else if (strcasecmp(r->attr_name, "dtype") == 0)
-		take_text(r->comm.dtype, sizeof r->comm.dtype, r->attr_text);
-	else if (strcasecmp(r->attr_name, "pg_name") == 0 || strcasecmp(r->attr_name, "comm_group") == 0)
-		take_text(r->comm.group, sizeof r->comm.group, r->attr_text);
-	else if (strcasecmp(r->attr_name, "comm_type") == 0 && r->attr_number >= 0 &&
-		 r->attr_number < (int64_t)(sizeof collectives / sizeof *collectives))
-		take_text(r->comm.collective, sizeof r->comm.collective, collectives[r->attr_number]);
-	else if (strcasecmp(r->attr_name, "comm_type") == 0 && r->attr_text[0])
-		take_text(r->comm.collective, sizeof r->comm.collective, r->attr_text);
-}
-
 static void take_attr(struct reading *r, const struct json_item *v)
 {
 	if (v->depth == 2 && v->type == '{') {
 		r->attr_name[0] = r->attr_text[0] = '\0';
 		r->attr_number = ET_NONE;
 	} else if (v->depth == 2 && v->type == '}') {
-		apply_attr(r);
+		et_attr(&r->comm, r->attr_name, r->attr_text, r->attr_number);
 	} else if (v->depth == 3 && is(v, "name")) {
 		copy(r->attr_name, sizeof r->attr_name, v);
 	} else if (v->depth == 3 && v->key && !is(v, "type") && !is(v, "doc_string") && (v->type == '0' || v->type == '"')) {
@@ -288,9 +255,9 @@ static void read_call(struct reading *r)
 	r->comm.seq = r->values[name - 3].number;
 	r->comm.rank = r->values[name - 1].number;
 	if (!r->comm.collective[0])
-		take_text(r->comm.collective, sizeof r->comm.collective, r->values[name].text);
+		snprintf(r->comm.collective, sizeof r->comm.collective, "%s", r->values[name].text);
 	if (!r->comm.group[0])
-		take_text(r->comm.group, sizeof r->comm.group, r->values[name - 2].text);
+		snprintf(r->comm.group, sizeof r->comm.group, "%s", r->values[name - 2].text);
 }
 
 static bool add_node(struct reading *r)
@@ -402,5 +369,5 @@ static enum import_outcome read_workload(struct trace *t, struct trace_input *in
 	return read_list(t, in, read, arg, why, n_why, "workload_graph");
 }
 
-const struct import_format format_et = { "execution trace", is_et, read_et, NULL };
+const struct import_format format_et = { "execution trace", is_et, read_et, et_join };
 const struct import_format format_et_workload = { "execution trace", is_workload, read_workload, NULL };

@@ -4,8 +4,8 @@
 #include <string.h>
 
 extern const struct import_format format_nccl_profiler, format_nccl_inspector, format_nccl_log, format_nccl_topology;
-extern const struct import_format format_timeline, format_kineto, format_spans, format_megatron_log;
-extern const struct import_format format_et, format_et_workload;
+extern const struct import_format format_timeline, format_kineto, format_spans, format_spans_any, format_megatron_log;
+extern const struct import_format format_et, format_et_workload, format_et_proto;
 
 const struct import_format *const import_formats[] = {
 	&format_nccl_log,
@@ -13,10 +13,12 @@ const struct import_format *const import_formats[] = {
 	&format_nccl_inspector,
 	&format_et,
 	&format_et_workload,
+	&format_et_proto,
 	&format_spans,
 	&format_timeline,
 	&format_kineto,
 	&format_nccl_topology,
+	&format_spans_any,
 	&format_megatron_log, /* reads all of what no other knows */
 	NULL,
 };

@@ -374,7 +374,7 @@ enum import_outcome megatron_read(struct trace *t, struct trace_input *in, bytes
 		o = IMPORT_FAILED;
 		if (lines.failed)
 			snprintf(why, n_why, "cannot be read to its end: it is damaged or cut off");
-		else if (megatron_tell(&m, why, n_why))
+		else if (megatron_tell(&m, in->path, why, n_why))
 			o = IMPORT_OK;
 	}
 	megatron_free(&m);
@@ -382,4 +382,4 @@ enum import_outcome megatron_read(struct trace *t, struct trace_input *in, bytes
 	return o;
 }
 
-const struct import_format format_megatron_log = { "Megatron log", is_log, megatron_read, NULL };
+const struct import_format format_megatron_log = { "Megatron log", is_log, megatron_read, megatron_join };

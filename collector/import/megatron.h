@@ -49,6 +49,8 @@ bool megatron_take_line(struct megatron *m, const char *line, int *listing, uint
 
 enum import_outcome megatron_read(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
 				  size_t n_why);
-/* Rows, a rank with its steps, and what its pipeline does by its own numbers. */
-bool megatron_tell(struct megatron *m, char *why, size_t n_why);
+/* Rows: its steps and timers, and what its pipeline does by its own numbers. */
+bool megatron_tell(struct megatron *m, const char *path, char *why, size_t n_why);
+/* Numbers the logs; the first one's pipeline is told to the rules, and where nothing else tells of the job, its steps. */
+bool megatron_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs);
 void megatron_free(struct megatron *m);

@@ -10,6 +10,7 @@
  * half-precision scaling skips some at the start, which is as it should be.
  */
 #include "megatron.h"
+#include "row_files.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #include <string.h>
 
 struct numbers {
-	int64_t p, m, v, tp, dp, n_steady, first_step, last_step;
+	int64_t file, p, m, v, tp, dp, n_steady, first_step, last_step;
 	double step_ms, forward_ms, backward_ms, least_forward_ms, least_backward_ms, optimizer_ms, recv_ms, embedding_ms;
 	double recv_theory_ms, embedding_theory_ms, step_theory_ms, idle, idle_theory;
 	bool over_ranks; /* timers are the most of all ranks, not the last stage's */
@@ -147,89 +148,32 @@ static int64_t or_null(int64_t v)
 
 static bool put_pipeline(struct megatron *m, const struct numbers *v)
 {
-	return trace_row(m->trace, "megatron_pipeline", "iiiiiiiitrrrrrrrrrrrr", or_null(v->p), or_null(v->m), v->v, or_null(v->tp),
+	return trace_row(m->trace, "megatron_pipeline", "iiiiiiiiitrrrrrrrrrrrrri", v->file, or_null(v->p), or_null(v->m), v->v, or_null(v->tp),
 			 or_null(v->dp), v->n_steady, v->first_step < 0 ? TRACE_NULL : v->first_step,
 			 v->last_step < 0 ? TRACE_NULL : v->last_step, v->over_ranks ? "most of all ranks" : "last stage",
 			 v->step_ms, v->step_theory_ms, v->forward_ms, v->backward_ms, v->optimizer_ms, v->recv_ms,
 			 v->recv_theory_ms, v->embedding_ms, v->embedding_theory_ms, v->idle, v->idle_theory,
-			 v->over_ranks ? v->least_forward_ms : NAN);
+			 v->over_ranks ? v->least_forward_ms : NAN, v->over_ranks ? v->least_backward_ms : NAN,
+			 or_null(m->numbers[MEGATRON_WORLD]));
 }
 
-static bool put_steps(struct megatron *m)
+static bool put_steps(struct megatron *m, int64_t file)
 {
 	bool fine = true;
 
 	for (uint32_t i = 0; i < m->n_steps && fine; i++) {
 		const struct megatron_step *s = &m->steps[i];
 
-		fine = trace_row(m->trace, "megatron_step", "iirrrrrrrr", s->step, or_null(s->n), s->elapsed_ms, s->skipped, s->nan,
+		fine = trace_row(m->trace, "megatron_step", "iiirrrrrrrr", file, s->step, or_null(s->n), s->elapsed_ms, s->skipped, s->nan,
 				 s->loss, s->loss_scale, s->grad_norm, s->learning_rate, s->batch_size);
 	}
 	for (uint32_t i = 0; i < m->n_samples && fine; i++) {
 		const struct megatron_sample *s = &m->samples[i];
 
-		fine = trace_row(m->trace, "megatron_timer", "iitrr", s->step == UINT32_MAX ? TRACE_NULL : m->steps[s->step].step,
+		fine = trace_row(m->trace, "megatron_timer", "iiitrr", file, s->step == UINT32_MAX ? TRACE_NULL : m->steps[s->step].step,
 				 s->rank < 0 ? TRACE_NULL : (int64_t)s->rank, m->names[s->name], s->ms, s->least_ms);
 	}
 	return fine;
-}
-
-/* ---- what is told to the rules ---- */
-
-static void add(char *out, size_t n_out, size_t *at, const char *name, double v)
-{
-	if (!isnan(v) && *at < n_out)
-		*at += (size_t)snprintf(out + *at, n_out - *at, ",\"%s\":%.6g", name, v);
-}
-
-static bool note_pipeline(struct megatron *m, struct trace_rank *r, const struct numbers *v)
-{
-	char text[1024];
-	size_t at;
-
-	if (v->p < 2 || v->m < 1 || v->n_steady == 0 || isnan(v->forward_ms) || isnan(v->backward_ms) || isnan(v->step_ms))
-		return true;
-	at = (size_t)snprintf(text, sizeof text, "{\"stages\":%lld,\"micro_batches\":%lld,\"chunks\":%lld,\"first_step\":%lld,"
-			      "\"last_step\":%lld", (long long)v->p, (long long)v->m, (long long)v->v,
-			      (long long)v->first_step, (long long)v->last_step);
-	add(text, sizeof text, &at, "step_ms", v->step_ms);
-	add(text, sizeof text, &at, "forward_ms", v->forward_ms);
-	add(text, sizeof text, &at, "backward_ms", v->backward_ms);
-	add(text, sizeof text, &at, "least_forward_ms", v->least_forward_ms);
-	add(text, sizeof text, &at, "least_backward_ms", v->least_backward_ms);
-	add(text, sizeof text, &at, "optimizer_ms", v->optimizer_ms);
-	add(text, sizeof text, &at, "receive_wait_ms", v->recv_ms);
-	add(text, sizeof text, &at, "embedding_ms", v->embedding_ms);
-	if (at + 2 > sizeof text)
-		return true;
-	memcpy(text + at, "}", 2);
-	return trace_note(m->trace, r, 0, "pipeline.timers", text);
-}
-
-/* The log has no times: its steps follow one another, each as long as the mean that it says. */
-static bool tell_steps(struct megatron *m, struct trace_rank *r)
-{
-	int64_t at_ns = 0, last_step = -1;
-
-	for (uint32_t i = 0; i < m->n_steps; i++) {
-		const struct megatron_step *s = &m->steps[i];
-		double ns = s->elapsed_ms * 1e6;
-		struct event ev = { .kind = EVENT_STEP_BEGIN };
-
-		if (!(ns >= 1) || ns > 1e16 || at_ns > INT64_C(1) << 60 || s->step <= last_step)
-			continue;
-		last_step = s->step;
-		ev.tick = (uint64_t)at_ns;
-		ev.a = event_a((uint32_t)s->step, 0);
-		if (!trace_say(m->trace, r, TRACE_HOST, &ev))
-			return !m->trace->no_memory;
-		at_ns += (int64_t)ns;
-		ev.tick = (uint64_t)at_ns;
-		ev.kind = EVENT_STEP_END;
-		if (!trace_say(m->trace, r, TRACE_HOST, &ev))
-			return !m->trace->no_memory;
-	}
-	return true;
 }
 
 /* How many iterations the first line is of. */
@@ -261,35 +205,19 @@ static void say_what_lacks(const struct numbers *v, uint64_t n_left_out, char *w
 			 (unsigned long long)n_left_out);
 }
 
-bool megatron_tell(struct megatron *m, char *why, size_t n_why)
+bool megatron_tell(struct megatron *m, const char *path, char *why, size_t n_why)
 {
-	int64_t world = m->numbers[MEGATRON_WORLD];
 	size_t n = m->n_steps > m->n_samples ? m->n_steps : m->n_samples;
 	double *scratch = calloc(n + 1, sizeof *scratch);
-	struct trace_rank *r;
 	struct numbers v;
-	bool fine;
 
 	m->trace->no_memory |= !scratch;
 	if (!scratch)
 		return false;
-	if (m->trace->n_ranks > 0) {
-		snprintf(why, n_why, "is of a whole job, and a file before it is of one, too: import each on its own");
-		free(scratch);
-		return false;
-	}
 	count_first(m);
 	v = numbers_of(m, scratch);
+	v.file = row_file_mark(path);
 	free(scratch);
-	/* It is the last rank that writes. */
-	world = world <= FACT_MAX_RANKS ? world : 0;
-	r = trace_add_rank(m->trace, world > 0 ? (int32_t)world - 1 : 0, "log");
-	fine = r && put_steps(m) && put_pipeline(m, &v) && note_pipeline(m, r, &v) && tell_steps(m, r);
-	m->trace->world_size = (int32_t)world;
-	m->trace->clock_method = "none: the log has no times; its steps follow one another";
-	if (v.p > 0)
-		snprintf(m->trace->layout, sizeof m->trace->layout, "{\"pp\":%lld,\"tp\":%lld,\"dp\":%lld}", (long long)v.p,
-			 (long long)v.tp, (long long)v.dp);
 	say_what_lacks(&v, m->n_left_out, why, n_why);
-	return fine;
+	return put_pipeline(m, &v) && put_steps(m, v.file);
 }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_LANES 65536
+#define MAX_LANES 16384 /* they are looked for one by one */
 #define MAX_TIME_NS (INT64_C(1) << 60)
 
 const char *spans_name(const struct spans *s, uint32_t name)
@@ -146,6 +146,7 @@ static size_t add(char *out, size_t n_out, size_t at, const char *what, uint64_t
 
 static void say_what_differs(const struct spans *s, char *why, size_t n_why)
 {
+	bool renumbered = false;
 	size_t at = add(why, n_why, 0, "begins have no end and are left out", s->n_without_end);
 
 	at = add(why, n_why, at, "ends have no begin and are left out", s->n_without_begin);
@@ -154,6 +155,11 @@ static void say_what_differs(const struct spans *s, char *why, size_t n_why)
 	at = add(why, n_why, at, "micro-batches begin before they could: its clocks differ", s->n_early);
 	if (s->no_steps && at < n_why)
 		at += (size_t)snprintf(why + at, n_why - at, "%sit names no steps: it is imported as one", at ? "; " : "ok; ");
+	for (uint32_t i = 0; i < s->l.n_workers && !renumbered; i++)
+		renumbered = s->l.workers[i].rank != s->l.workers[i].job_rank;
+	if (renumbered && at < n_why)
+		at += (size_t)snprintf(why + at, n_why - at, "%sits ranks are numbered without gaps (meta.parallel: rank_in_job)",
+				       at ? "; " : "ok; ");
 	if (s->pipeline && !s->told && at < n_why)
 		snprintf(why + at, n_why - at, "%sits processes are taken for the stages, in their order", at ? "; " : "ok; ");
 }
@@ -173,7 +179,7 @@ static void free_all(struct spans *s)
 }
 
 enum import_outcome spans_read(struct trace *t, struct trace_input *in, struct trace_events *events, char *why,
-			       size_t n_why)
+			       size_t n_why, bool needs_steps)
 {
 	struct spans s = { .l = { .trace = t, .why = why, .n_why = n_why }, .lane_ids = json_object(),
 			   .name_ids = json_object() };
@@ -182,7 +188,7 @@ enum import_outcome spans_read(struct trace *t, struct trace_input *in, struct t
 	why[0] = '\0';
 	t->no_memory |= !s.lane_ids || !s.name_ids;
 	fine = s.lane_ids && s.name_ids && read_events(&s, events) && spans_collect(&s);
-	if (fine && s.n == 0) {
+	if (fine && (s.n == 0 || (needs_steps && s.no_steps))) {
 		free_all(&s);
 		return IMPORT_UNKNOWN;
 	}
@@ -215,17 +221,36 @@ static bool is_spans(const struct import_head *h)
 	       head_has(h, "\"pp_rk\"") || head_has(h, "\"pp_rank\"");
 }
 
-static enum import_outcome read_file(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
-				     size_t n_why)
+static enum import_outcome read_some(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
+				     size_t n_why, bool needs_steps)
 {
 	struct trace_events *events = trace_events_open(read, arg, NULL);
 	enum import_outcome o = IMPORT_FAILED;
 
 	t->no_memory |= !events;
 	if (events)
-		o = spans_read(t, in, events, why, n_why);
+		o = spans_read(t, in, events, why, n_why, needs_steps);
 	trace_events_close(events);
 	return o;
 }
 
+static enum import_outcome read_file(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
+				     size_t n_why)
+{
+	return read_some(t, in, read, arg, why, n_why, false);
+}
+
+/* What is no profiler's after all, if it has steps: else it tells nothing of a job. */
+static bool is_any(const struct import_head *h)
+{
+	return head_first(h) == '{' && head_has(h, "\"traceEvents\"");
+}
+
+static enum import_outcome read_any(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
+				    size_t n_why)
+{
+	return read_some(t, in, read, arg, why, n_why, true);
+}
+
 const struct import_format format_spans = { "Chrome trace of spans", is_spans, read_file, NULL };
+const struct import_format format_spans_any = { "Chrome trace of spans", is_any, read_any, NULL };

@@ -6,5 +6,6 @@
 
 extern const struct import_format format_spans;
 
+/* needs_steps: without any it is none of ours. */
 enum import_outcome spans_read(struct trace *t, struct trace_input *in, struct trace_events *events, char *why,
-			       size_t n_why);
+			       size_t n_why, bool needs_steps);

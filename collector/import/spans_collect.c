@@ -217,5 +217,8 @@ bool spans_collect(struct spans *s)
 	if (!take_instants(s) || !take_steps(s))
 		return false;
 	join_steps(s);
+	s->no_steps = s->n_steps == 0;
+	for (uint32_t i = 0; i < s->n && s->no_steps; i++)
+		s->no_steps = s->v[i].step < 0;
 	return true;
 }

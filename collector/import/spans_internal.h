@@ -60,7 +60,7 @@ bool spans_is_message(const char *name);
 bool spans_is_step(const char *name, int32_t *ret_number);
 
 const char *spans_name(const struct spans *s, uint32_t name);
-/* Marks into spans and steps. False: it failed. */
+/* Marks into spans and steps, no_steps with them. False: it failed. */
 bool spans_collect(struct spans *s);
 /* Who works, and on which stage; once more, without stages, where pipeline was taken back. */
 bool spans_place(struct spans *s);

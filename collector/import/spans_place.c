@@ -296,16 +296,13 @@ static bool take_steps(struct spans *s, uint32_t *marked)
 bool spans_place(struct spans *s)
 {
 	uint32_t *marked;
-	bool fine, any_step = s->n_steps > 0;
+	bool fine;
 
 	if (!s->l.unplaced && !s->l.workers)
 		count_works(s);
 	s->l.n_ops = s->l.n_kinds = 0;
 	s->l.interleaved = s->l.linked = false;
 	s->n_outside = 0;
-	for (uint32_t i = 0; i < s->n && !any_step; i++)
-		any_step = s->v[i].step >= 0;
-	s->no_steps = !any_step;
 	if (!make_workers(s))
 		return false;
 	s->l.unplaced = !s->pipeline;

@@ -27,22 +27,24 @@ CREATE TABLE raw_timeline_stage (
 
 -- Training logs of Megatron and DeepSpeed.
 CREATE TABLE raw_megatron_step (
-  step INTEGER NOT NULL, n_steps INTEGER, elapsed_ms REAL, n_skipped REAL, n_nan REAL, loss REAL, loss_scale REAL,
+  log INTEGER NOT NULL, step INTEGER NOT NULL, n_steps INTEGER, elapsed_ms REAL, n_skipped REAL, n_nan REAL, loss REAL, loss_scale REAL,
   grad_norm REAL, learning_rate REAL, global_batch_size REAL
 ) STRICT;
-CREATE TABLE raw_megatron_timer (step INTEGER, rank INTEGER, name TEXT NOT NULL, value_ms REAL, least_ms REAL) STRICT;
+CREATE TABLE raw_megatron_timer (log INTEGER NOT NULL, step INTEGER, rank INTEGER, name TEXT NOT NULL, value_ms REAL, least_ms REAL) STRICT;
 CREATE TABLE raw_megatron_pipeline (
+  log INTEGER PRIMARY KEY,
   n_stages INTEGER, n_micro INTEGER, n_chunks INTEGER, tp INTEGER, dp INTEGER, n_steady INTEGER, first_step INTEGER,
   last_step INTEGER, timers_of TEXT, step_ms REAL, step_theory_ms REAL, forward_ms REAL, backward_ms REAL,
   optimizer_ms REAL, receive_wait_ms REAL, receive_wait_theory_ms REAL, embedding_ms REAL, embedding_theory_ms REAL,
-  idle_ratio REAL, idle_theory_ratio REAL, least_forward_ms REAL
+  idle_ratio REAL, idle_theory_ratio REAL, least_forward_ms REAL,
+  least_backward_ms REAL, world_size INTEGER
 ) STRICT;
 
 -- Execution traces (PyTorch, PARAM, Chakra): a file each, its nodes and what comes before what.
 CREATE TABLE raw_et_trace (
   trace INTEGER PRIMARY KEY, rank INTEGER, n_nodes INTEGER NOT NULL, schema TEXT, n_comms INTEGER NOT NULL,
   n_data INTEGER NOT NULL, n_control INTEGER NOT NULL, n_parent INTEGER NOT NULL, n_unknown INTEGER NOT NULL,
-  n_duplicate INTEGER NOT NULL, n_cyclic INTEGER NOT NULL
+  n_duplicate INTEGER NOT NULL, n_data_cyclic INTEGER NOT NULL, n_call_cyclic INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE raw_et_node (
   trace INTEGER NOT NULL, rank INTEGER, id INTEGER NOT NULL, name TEXT NOT NULL, type TEXT, parent INTEGER, dur_us INTEGER,

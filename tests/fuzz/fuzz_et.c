@@ -39,12 +39,13 @@ static void check_rows(const struct trace *t)
 	CHECK(told && value(told, 2) == n_nodes && value(told, 5) + value(told, 6) + value(told, 7) == n_edges);
 	CHECK(t->n_rows >= 500 || value(told, 8) == n_unknown);
 	CHECK(value(told, 9) >= 0 && value(told, 9) < n_nodes && value(told, 10) >= 0 && value(told, 10) <= n_nodes);
+	CHECK(value(told, 11) >= 0 && value(told, 11) <= n_nodes);
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 {
-	static const struct import_format *const formats[] = { &format_et, &format_et_workload };
+	static const struct import_format *const formats[] = { &format_et, &format_et_workload, &format_et_proto };
 
 	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
 		struct trace_input in = { .path = "et_3.json", .rank = -1 };

@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 	trace_init(&t);
 	o = megatron_read(&t, &in, read_bytes, &b, why, sizeof why);
 	CHECK(memchr(why, '\0', sizeof why) && !t.no_memory && o != IMPORT_FAILED);
-	CHECK((o == IMPORT_OK) == (t.n_ranks == 1) && (o == IMPORT_OK) == (in.n_events > 0));
+	CHECK((o == IMPORT_OK) == (in.n_events > 0) && t.n_ranks == 0 && megatron_join(&t, &in, 1));
+	CHECK((o == IMPORT_OK) == (t.n_ranks == 1));
 	check_trace(&t);
 	for (uint32_t i = 0; i < t.n_rows; i++) {
 		n_pipelines += strcmp(t.rows[i].table, "megatron_pipeline") == 0;

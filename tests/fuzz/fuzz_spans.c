@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 
 	CHECK(s);
 	trace_init(&t);
-	o = spans_read(&t, &in, s, why, sizeof why);
+	o = spans_read(&t, &in, s, why, sizeof why, false);
 	CHECK(memchr(why, '\0', sizeof why) && !t.no_memory);
 	if (o == IMPORT_FAILED)
 		CHECK(why[0]);

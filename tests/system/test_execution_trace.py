@@ -124,7 +124,7 @@ class Own(Folder):
             want = {"collective": "allreduce", "comm_group": group, "seq": 7, "n_in": 64, "bytes": 256, "rank": 3}
             self.assertEqual(self.rows(f"SELECT {', '.join(want)} FROM et_node WHERE is_comm"), [want])
             t = self.report()[0]
-            self.assertEqual((t["schema"], t["nodes"], t["control_edges"], t["parent_edges"], t["unknown_ids"], t["on_cycles"]),
+            self.assertEqual((t["schema"], t["nodes"], t["control_edges"], t["parent_edges"], t["unknown_ids"], t["on_data_cycles"] + t["on_call_cycles"]),
                              (schema, 4, 3, 0, 0, 0))
         attrs = [{"name": n, "type": "string", "value": v} for n, v in
                  (("collective_name", "allgather"), ("dtype", "BFloat16"), ("in_msg_nelems", 10), ("out_msg_nelems", 80),
@@ -147,6 +147,43 @@ class Own(Folder):
             {"rank": 5, "id": 2, "type": "collective", "dur_us": None, "collective": "all_reduce", "bytes": 4096, "source": None, "target": None}])
         self.assertEqual([(t["data_edges"], t["control_edges"]) for t in self.report()], [(3, 1)])
 
+    def test_protobuf(self):
+        def varint(v):
+            out = b""
+            while v > 127:
+                out, v = out + bytes([v & 127 | 128]), v >> 7
+            return out + bytes([v])
+
+        def field(n, v):
+            return varint(n << 3) + varint(v) if isinstance(v, int) else varint(n << 3 | 2) + varint(len(v)) + v
+
+        def attr(name, n, v):
+            return field(10, field(1, name.encode()) + field(n, v))
+        metadata = field(1, b"0.0.4")
+        nodes = [field(1, 0) + field(2, b"a") + field(3, 4) + field(7, 12),
+                 field(1, 300) + field(2, b"s") + field(3, 5) + field(4, 0) + field(5, bytes([0])) +
+                 attr("comm_size", 9, 1024) + attr("comm_dst", 11, 1),
+                 field(1, 2) + field(2, b"c") + field(3, 7) + field(5, varint(0) + varint(300)) + attr("comm_type", 9, 0) +
+                 attr("pg_name", 29, b"7")]
+        content = b"".join(varint(len(m)) + m for m in [metadata, *nodes])
+        v = self.take(self.file("x.5.et", content))[0]
+        self.assertEqual((v["format"], v["outcome"], v["rank"], v["events"]), ("execution trace", "ok", 5, 3))
+        self.assertEqual(self.rows("SELECT id, type, dur_us, collective, comm_group, bytes, target FROM et_node ORDER BY id"), [
+            {"id": 0, "type": "compute", "dur_us": 12, "collective": None, "comm_group": None, "bytes": None, "target": None},
+            {"id": 2, "type": "collective", "dur_us": None, "collective": "all_reduce", "comm_group": "7", "bytes": None, "target": None},
+            {"id": 300, "type": "send", "dur_us": None, "collective": None, "comm_group": None, "bytes": 1024, "target": 1}])
+        t = self.report()[0]
+        self.assertEqual((t["schema"], t["data_edges"], t["control_edges"]), ("0.0.4", 3, 1))
+        ends, at = set(), 0  # where a message ends a shorter file is whole as well
+        for m in [metadata, *nodes]:
+            at += len(varint(len(m))) + len(m)
+            ends.add(at)
+        for cut in set(range(1, len(content), 3)) - ends:
+            self.assertTrue(self.take(self.file("x.5.et", content[:cut]), status=3)[0]["outcome"])
+        head = varint(len(metadata)) + metadata
+        for bad in (b"\xff\xff\xff\xff\x7f", varint(15 << 20) + b"xx", b"\x02\xff\xff", b""):
+            self.assertFalse(self.take(self.file("x.et", head + bad), status=3)[0]["ok"])
+
     def test_what_is_wrong_with_a_graph_is_counted(self):
         def node(i, *deps):
             return {"id": i, "name": f"n{i}", "data_deps": list(deps)}
@@ -156,8 +193,8 @@ class Own(Folder):
         self.assertIn("1 nodes have no id", v["outcome"])
         t = self.report()[0]
         # 4 is between the two cycles
-        self.assertEqual((t["nodes"], t["unknown_ids"], t["duplicate_ids"], t["on_cycles"]), (8, 1, 1, 6))
-        self.assertIn("ON CYCLES", call("report", self.db).stdout)
+        self.assertEqual((t["nodes"], t["unknown_ids"], t["duplicate_ids"], t["on_data_cycles"], t["on_call_cycles"]), (8, 1, 1, 6, 0))
+        self.assertIn("CYCLES OF DATA", call("report", self.db).stdout)
 
     def test_several_ranks_and_one_twice(self):
         def one(i):
@@ -195,7 +232,7 @@ class Published(Folder):
         self.assertEqual([i["rank"] for i in self.take(*paths)], list(range(8)))
         for i, path in enumerate(paths):
             told, nodes = self.check(i, path)
-            self.assertEqual((told["rank"], told["schema"], told["n_cyclic"], told["n_duplicate"]), (i, "1.0.1", 0, 0))
+            self.assertEqual((told["rank"], told["schema"], told["n_data_cyclic"] + told["n_call_cyclic"], told["n_duplicate"]), (i, "1.0.1", 0, 0))
             calls = {n["id"]: n["inputs"] for n in nodes if n["name"] == "record_param_comms"}
             got = self.rows(f"SELECT id, collective, seq FROM et_node WHERE is_comm AND trace = {i}")
             for row in got:
@@ -208,6 +245,27 @@ class Published(Folder):
             path = os.path.join(self.dir, "jsonData", name)
             self.assertEqual(self.take(path)[0]["rank"], 0)
             self.check(0, path)
+
+    def test_chakra_as_protobuf_is_the_same_graph_as_its_json(self):
+        self.unpack("chakra", "json_trace.tar.gz")
+        self.unpack("chakra", "feeder_tests_trace.tar.gz")
+        with open(os.path.join(self.dir, "jsonData", "chakra.0.json"), encoding="utf-8") as f:
+            nodes = json.load(f)["workload_graph"]
+        self.take(os.path.join(self.dir, "tests", "data", "chakra.0.et"))
+        told = self.rows("SELECT * FROM et_trace")[0]
+        self.assertEqual((told["n_nodes"], told["n_data"], told["n_data_cyclic"]),
+                         (len(nodes), sum(len(n["data_deps"]) for n in nodes), 0))
+        got = {r["id"]: (r["type"], r["dur_us"]) for r in self.rows("SELECT id, type, dur_us FROM et_node")}
+        types = {4: "compute", 7: "collective"}
+        self.assertEqual(got, {n["Id"]: (types[n["NodeType"]], n.get("runtime") or None) for n in nodes})
+
+    def test_the_ring_of_eight(self):
+        paths = [os.path.join(DATA, "execution_trace", "astra_ring_8", f"custom_allreduce.{i}.et.gz") for i in range(8)]
+        self.assertEqual([i["rank"] for i in self.take(*paths)], list(range(8)))
+        rows = self.rows("SELECT DISTINCT rank, source, target FROM et_node WHERE is_comm ORDER BY rank, source")
+        ring = {(i, (i + 1) % 8) for i in range(8)}
+        self.assertEqual({(r["rank"], r["target"]) for r in rows if r["target"] is not None}, ring)
+        self.assertEqual({(r["source"], r["rank"]) for r in rows if r["source"] is not None}, ring)
 
     def test_param_s_benchmark(self):
         path = os.path.join(DATA, "kineto", "execution_trace", "benchmark_simple_add_et.json.gz")

@@ -190,6 +190,33 @@ class Own(Folder):
             self.assertIn(why, v["inputs"][1]["outcome"])
             self.assertIn(why, call("report", self.db).stdout)
 
+    def test_any_number_of_jobs_gives_the_same(self):
+        files = [self.file(f"rank{r}.json", profile(r, 900, 40000)) for r in (0, 1)]
+        files += [self.file("again.json", profile(1, 0, 0)), self.file("bad.json", b"not json"),
+                  self.file("t.json", timeline(0)), self.file("cut.json", json.dumps(profile(2, 0, 0)).encode()[:900])]
+        seen = set()
+        for words in ([], ["--jobs", "1"], ["--jobs", "2"], ["--jobs", "9"]):
+            if os.path.exists(self.db):
+                os.unlink(self.db)
+            r = call("import", *words, *files, "--db", self.db, "--json")
+            self.assertEqual(r.returncode, 5, r.stderr)
+            seen.add((r.stdout, call("report", self.db, "--json").stdout,
+                      call("sql", self.db, "SELECT * FROM collective_rank").stdout))
+        self.assertEqual(len(seen), 1)
+        outcomes = [i["outcome"] for i in json.loads(r.stdout)["inputs"]]
+        self.assertIn("is of rank 1, and so was a file before it", outcomes[2])
+        self.assertIn("a file before it is of one, too", outcomes[4])
+        for wrong in ("0", "x", "257", "-1", "2x"):
+            self.assertEqual(call("import", "--jobs", wrong, *files, "--db", self.db).returncode, 2)
+
+    def test_what_profilers_write_wrong_is_read_and_said(self):
+        text = json.dumps(profile(0, 900, 0)).encode()
+        text = text.replace(b'"gemm"', b'"gemm \xff\x01 C:\\dir"').replace(b'"dur": 4990', b'"dur": 4990, "load": NaN')
+        r = call("import", self.file("rank0.json", text), "--db", self.db)
+        self.assertEqual((r.returncode, r.stderr), (0, ""))
+        self.assertIn("12 of its values are written as JSON does not allow", r.stdout)
+        self.assertEqual(self.report()["steps"]["n"], 6)
+
     def test_without_a_good_file_there_is_no_database(self):
         r = call("import", self.file("a.json", b"x"), os.path.join(self.dir, "none"), self.dir, "--db", self.db)
         self.assertEqual(r.returncode, 3)
@@ -215,22 +242,25 @@ class Own(Folder):
 class Large(Folder):
     """Files of which little has room in memory."""
     MEMORY = 2 # MiB
-    ALLOWANCE = 4 << 20
+    ALLOWANCE = 8 << 20
 
     def large(self, rank, n_steps):
-        """profile() with that many steps, written step by step."""
+        """profile() with that many steps and 40 times the kernels, written step by step."""
         v = profile(rank, 900, 40000)
-        steps, step_events = 6, len(v["traceEvents"]) // 6
+        first = [e for e in v["traceEvents"] if e["ts"] < v["traceEvents"][0]["ts"] + 5000]
+        step, gemm, call = first[0], first[1:3], first[3:]
+        events = [step] + [{**e, "ts": e["ts"] + 7 * i, "dur": 5, "args": {**e["args"], "correlation": 10 + i}}
+                           for i in range(40) for e in gemm] + call
         path = os.path.join(self.dir, f"rank{rank}.json")
         with open(path, "w") as f:
             head, tail = json.dumps({**v, "traceEvents": ["HERE"]}).split('"HERE"')
             f.write(head)
-            for step in range(n_steps):
-                for i, e in enumerate(v["traceEvents"][:step_events]):
-                    e = {**e, "ts": e["ts"] + 5000 * step, "name": e["name"].replace("#10", f"#{10 + step}")}
+            for n in range(n_steps):
+                for e in events:
+                    e = {**e, "ts": e["ts"] + 5000 * n, "name": e["name"].replace("#10", f"#{10 + n}")}
                     if "args" in e:
-                        e["args"] = {**e["args"], "correlation": e["args"]["correlation"] + steps * step}
-                    f.write(("," if step or i else "") + json.dumps(e))
+                        e["args"] = {**e["args"], "correlation": e["args"]["correlation"] + 100 * n}
+                    f.write(("," if n or e["name"][0] != "P" else "") + json.dumps(e))
             f.write(tail)
         return path
 
@@ -247,7 +277,7 @@ class Large(Folder):
 
     def test_a_file_four_times_as_large_takes_no_more_memory(self):
         peaks, sizes = [], []
-        for n_steps in (6000, 24000):
+        for n_steps in (300, 1200):
             files = [self.large(r, n_steps) for r in (0, 1)]
             sizes.append(sum(map(os.path.getsize, files)))
             if os.path.exists(self.db):
@@ -262,7 +292,7 @@ class Large(Folder):
         self.assertLess(peaks[1], peaks[0] + self.ALLOWANCE)
 
     def test_what_has_no_room_in_memory_gives_the_same_database(self):
-        files = [self.large(r, 3000) for r in (0, 1)]
+        files = [self.large(r, 300) for r in (0, 1)]
         shown = []
         for memory in (1, 1000):
             db = os.path.join(self.dir, "same.db")
@@ -273,7 +303,7 @@ class Large(Folder):
         self.assertEqual(shown[0], shown[1])
 
     def test_a_disk_that_is_full_is_said_and_leaves_no_database(self):
-        files = [self.large(r, 6000) for r in (0, 1)]
+        files = [self.large(r, 500) for r in (0, 1)]
         seen = []
         # The first limit is met by what has no room in memory, the last by the database alone.
         for memory, limit in (("1", 1 << 20), ("1", 4 << 20), ("1000", 2 << 20)):
@@ -290,7 +320,7 @@ class Large(Folder):
             self.assertTrue(said.strip())
 
     def test_a_folder_for_it_that_is_not_there_is_named(self):
-        files = [self.large(r, 6000) for r in (0, 1)]
+        files = [self.large(r, 500) for r in (0, 1)]
         r = call("import", *files, "--db", self.db, "--memory", "1", "--tmp", os.path.join(self.dir, "none"))
         self.assertEqual(r.returncode, 3)
         self.assertIn(os.path.join(self.dir, "none") + ": No such file or directory", r.stderr)

@@ -156,8 +156,10 @@ class Timelines(Folder):
                 self.assertEqual(self.verdicts(), [("slow.stage_imbalance", stage)])
 
     def test_interleaved_stages(self):
-        self.take(timeline(4, 8, even(1000), even(2000), v=2))
-        self.assertNotIn("slow.stage_imbalance", [c for c, _ in self.verdicts()])
+        # A micro-batch of a chunk is one on each edge: 8 of them on 4 stages make 3/11 idle, 32 make 3/35.
+        for m, want in ((4, [("slow.pipeline_bubble", None)]), (16, [])):
+            self.take(timeline(4, m, even(1000), even(2000), v=2))
+            self.assertEqual(self.verdicts(), want)
         # Only the last chunk of the last stage has the loss.
         self.take(timeline(4, 8, heavy(3, 1000, 6000, 3), heavy(3, 2000, 7000, 3), v=4))
         self.assertEqual(self.verdicts(), [("slow.stage_imbalance", 3)])
@@ -244,6 +246,14 @@ class Timelines(Folder):
         self.assertEqual([r["rank"] for r in report["ranks"]], [7])
         # Step by step: 3 loads, reads, computes and those beside.
         self.assertEqual(v["events"], 12)
+
+    def test_whole_spans_in_an_object_need_steps(self):
+        events = [{"ph": "X", "name": name, "pid": 3, "tid": 1, "ts": 100 * k + at, "dur": dur}
+                  for k in range(4) for name, at, dur in (("step", 0, 90), ("load", 10, 20), ("compute", 30, 50))]
+        v = self.take({"traceEvents": events})
+        self.assertEqual((v["format"], v["events"]), ("Chrome trace of spans", 8))
+        self.assertEqual(self.report()["steps"]["n"], 4)
+        self.assertFalse(self.take({"traceEvents": [e for e in events if e["name"] != "step"]}, status=3)["ok"])
 
     def test_a_trace_without_steps_says_so(self):
         v = self.take([{"ph": "B", "name": "a", "pid": 0, "tid": 0, "ts": 1}, {"ph": "E", "name": "a", "pid": 0, "tid": 0, "ts": 9}])
@@ -394,6 +404,24 @@ class Logs(Folder):
         self.assertEqual(self.rows("SELECT step, elapsed_ms, loss FROM megatron_step"),
                          [{"step": i, "elapsed_ms": 250.0, "loss": 1.5} for i in (10, 20)])
         self.assertEqual(self.rows("SELECT count(*) AS n FROM megatron_timer WHERE name = 'fwd_microstep'"), [{"n": 2}])
+
+    def test_a_log_beside_traces_of_ranks_adds_its_tables_and_its_verdict(self):
+        from test_import import profile
+        paths = []
+        for name, content in (("a.log", log_lines(4, 4, 40, 100)), ("rank0.json", json.dumps(profile(0, 0, 0)).encode()),
+                              ("rank1.json", json.dumps(profile(1, 0, 0)).encode()), ("z.log", log_lines(2, 2, 40, 100, n=5))):
+            paths.append(os.path.join(self.dir, name))
+            with open(paths[-1], "wb") as f:
+                f.write(content)
+        for order_of in (paths, paths[::-1]):
+            if os.path.exists(self.db):
+                os.unlink(self.db)
+            r = call("import", *order_of, "--db", self.db, "--json")
+            self.assertEqual(r.returncode, 0, r.stdout)
+            v = self.report()
+            self.assertEqual((v["coverage"]["ranks_seen"], v["steps"]["n"]), (2, 6))
+            self.assertEqual({(x["stages"], x["iterations"]) for x in v["pipeline"]["logs"]}, {(4, 12), (2, 5)})
+            self.assertIn("slow.pipeline_bubble", [x["class"] for x in v["verdicts"]])
 
     def test_a_text_that_is_no_log_is_refused(self):
         for text in (b"hello\nworld\n", b"iteration 1/2 | elapsed time per iteration (ms): nan |\n", b"[x] y\n"):
