@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define MAX_NAMES 65536
+#define MAX_STEP_NAMES 1024
 #define MAX_CALLS 65536
 #define MAX_TIME_NS ((INT64_C(1) << 61) - 1) /* of stamps, with what they count from: now is 1.8e18 */
 
@@ -160,7 +161,8 @@ static bool keep(struct kineto *k, const struct trace_event *ev, enum kept_sort 
 	v.begin_ns = ev->ts_ns;
 	v.end_ns = ev->ts_ns + (ev->dur_ns > 0 ? ev->dur_ns : 1);
 	v.stream = stream_of(ev);
-	if (!find_name(k, ev->name, &v.name))
+	/* Each step has a name of its own; the first ones are told of as annotations. */
+	if ((sort != KEPT_STEP || k->n_step_names++ < MAX_STEP_NAMES) && !find_name(k, ev->name, &v.name))
 		return false;
 	if (sort == KEPT_WORK && !classify(k, ev, &v))
 		return true;

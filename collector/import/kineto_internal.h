@@ -51,7 +51,7 @@ struct kineto {
 	struct call *calls;
 	uint32_t n_calls, n_calls_alloc;
 	char **names;
-	uint32_t n_names, n_names_alloc;
+	uint32_t n_names, n_names_alloc, n_step_names;
 	void *name_ids; /* json_t */
 	uint8_t *name_classes; /* of kernels, by name: 0 = not asked yet; owned */
 	int64_t base_ns;

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SUMS 16384 /* of a sort; more are not told */
-#define INDEX (2 * MAX_SUMS)
+#define MAX_RANGES 2048 /* names of annotations that have a row */
+#define MAX_CALLS 16384 /* kinds of kernels of communication */
+#define INDEX (2 * MAX_CALLS)
 #define EARLY_NS 100000 /* before its launch: more than stamps of one clock are apart */
 
 /* ---- sums by key ---- */
@@ -26,8 +27,10 @@ static struct profile_sum *find_sum(struct kineto *k, struct profile_sums *s, ui
 		if (v->name == name && v->call == call && v->on_device == on_device)
 			return v;
 	}
-	if (s->n == MAX_SUMS)
+	if (s->n == (s == &k->profile.ranges ? MAX_RANGES : MAX_CALLS)) {
+		s->n_left_out++;
 		return NULL;
+	}
 	if (s->index && s->n == s->n_alloc) {
 		uint32_t want = s->n_alloc ? 2 * s->n_alloc : 64;
 		struct profile_sum *grown = realloc(s->v, want * sizeof *grown);
@@ -114,8 +117,12 @@ static void take_range(struct kineto *k, const struct kept *v)
 	bool on_device = v->sort == KEPT_DEVICE_RANGE;
 	struct profile_sum *s;
 
-	if (!v->name || v->begin_ns >= p->breakdown.cut_ns)
+	if (v->begin_ns >= p->breakdown.cut_ns)
 		return;
+	if (!v->name) {
+		p->ranges.n_left_out++;
+		return;
+	}
 	s = find_sum(k, &p->ranges, v->name, 0, on_device);
 	if (!s)
 		return;
@@ -262,6 +269,10 @@ static void remark(struct kineto *k)
 		kineto_remark(k, "%" PRIu64 " events are hours from the others and left out", p->n_far);
 	if (p->n_impossible > 0)
 		kineto_remark(k, "%" PRIu64 " events have a time that cannot be and are left out", p->n_impossible);
+	if (p->breakdown.n_steps < p->breakdown.n_steps_seen)
+		kineto_remark(k, "only its first %d steps have a breakdown of their own", BREAKDOWN_MAX_STEPS);
+	if (p->ranges.n_left_out + p->calls.n_left_out > 0)
+		kineto_remark(k, "not all of its annotations and kinds of calls have room in the tables");
 	if (k->groups.n_cut > 0)
 		kineto_remark(k, "the ranks of a process group are cut off in it and not known");
 }
@@ -277,7 +288,7 @@ bool kineto_profile_end(struct kineto *k, int32_t rank)
 	fine = breakdown_tell(&p->breakdown, k->trace, rank, k->base_ns, with_steps) && put_calls(k, rank) &&
 	       put_ranges(k, rank) &&
 	       trace_row(k->trace, "profile", "itiiiiiiii", (int64_t)rank, p->rank_from, (int64_t)p->n_work,
-			 (int64_t)p->breakdown.n_steps, (int64_t)p->n_linked, (int64_t)p->n_early,
+			 (int64_t)p->breakdown.n_steps_seen, (int64_t)p->n_linked, (int64_t)p->n_early,
 			 p->n_early ? p->early_ns : TRACE_NULL, (int64_t)(p->n_far + p->n_impossible),
 			 p->has_steps ? k->base_ns + p->last_step_ns : TRACE_NULL, (int64_t)k->groups.n_cut);
 	remark(k);

@@ -21,6 +21,7 @@ struct profile_sum { /* of an annotation's name, or of a collective's kernels */
 struct profile_sums {
 	struct profile_sum *v; /* owned */
 	uint32_t n, n_alloc;
+	uint64_t n_left_out; /* of their events */
 	uint32_t *index; /* owned; v's by their key, + 1 */
 };
 

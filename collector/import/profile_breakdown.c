@@ -18,6 +18,7 @@ void breakdown_fini(struct breakdown *b)
 
 static void put_step(struct breakdown *b)
 {
+	b->n_steps_seen++;
 	if (b->n_steps == BREAKDOWN_MAX_STEPS)
 		return;
 	if (b->n_steps == b->n_steps_alloc) {

@@ -12,7 +12,7 @@
 #include "interval_sweep.h"
 #include "trace.h"
 
-#define BREAKDOWN_MAX_STEPS 65536
+#define BREAKDOWN_MAX_STEPS 4096 /* that have a row: a profiler is on for a few */
 
 struct breakdown_row {
 	int64_t step; /* TRACE_NULL = all */
@@ -26,6 +26,7 @@ struct breakdown {
 	bool in_step;
 	struct breakdown_row *steps; /* owned */
 	uint32_t n_steps, n_steps_alloc;
+	uint64_t n_steps_seen;
 	int64_t cut_ns; /* what is launched from there on does not count in all */
 	bool no_memory;
 };
