@@ -3,6 +3,8 @@
 #include "db.h"
 #include "report_json.h"
 #include "report_profile.h"
+#include "report_pipeline.h"
+#include "report_nccl.h"
 #include "rows.h"
 #include "table.h"
 #include "term.h"
@@ -530,8 +532,11 @@ void report_put(FILE *f, const json_t *report, const char *path)
 	fprintf(f, "Run %s", term_on(f, STYLE_BOLD));
 	term_put(f, rows_text(run, "id")); /* not ours to trust: the file may be anybody's */
 	fprintf(f, "%s of %s, %" PRId64 " ranks, ", term_off(f),
-		term_time(started, when, sizeof when), count(run, "world_size"));
-	if (ended != INT64_MIN)
+		started == 0 && ended == 0 ? "an unknown time" : term_time(started, when, sizeof when),
+		count(run, "world_size"));
+	if (started == 0 && ended == 0)
+		fprintf(f, "no times\n");
+	else if (ended != INT64_MIN)
 		fprintf(f, "took %s\n", term_ns(ended - started, took, sizeof took));
 	else
 		fprintf(f, "not ended\n");
@@ -547,6 +552,8 @@ void report_put(FILE *f, const json_t *report, const char *path)
 	put_heading(f, "What if");
 	put_what_if(f, json_object_get(report, "what_if"));
 	report_put_profile(f, json_object_get(report, "profile"));
+	report_put_pipeline(f, json_object_get(report, "pipeline"));
+	report_put_execution_traces(f, json_object_get(report, "execution_traces"));
 	put_heading(f, "Collectives");
 	fprintf(f,
 		"%" PRId64 " calls, %" PRId64 " seen on all their ranks, %" PRId64
@@ -556,6 +563,7 @@ void report_put(FILE *f, const json_t *report, const char *path)
 	put_classes(f, json_object_get(calls, "classes"));
 	put_heading(f, "Who held the steps (their critical path; excess = beyond what peers take for the same)");
 	put_blame(f, json_object_get(report, "blame"));
+	report_nccl_put(f, json_object_get(report, "nccl"));
 	put_heading(f, "Clock");
 	put_clock(f, json_object_get(report, "clock"));
 	put_heading(f, "Coverage");

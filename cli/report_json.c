@@ -1,6 +1,8 @@
 #include "report_json.h"
 #include "cli.h"
 #include "report_profile.h"
+#include "report_pipeline.h"
+#include "report_nccl.h"
 #include "rows.h"
 
 #include <stdlib.h>
@@ -159,6 +161,9 @@ json_t *report_build(struct db *d)
 	     set(report, "ranks", rows_all(d, sql_report_ranks)) && set_collectives(report, d) &&
 	     set_blame(report, d) &&
 	     set_what_if(report, d) && set(report, "profile", report_profile(d)) &&
+	     set(report, "pipeline", report_pipeline(d)) &&
+	     set(report, "execution_traces", report_execution_traces(d)) &&
+	     set(report, "nccl", report_nccl_build(d)) &&
 	     set_verdicts(report, d) &&
 	     set(report, "overhead",
 		 json_pack("{s:n, s:n, s:n, s:s}", "slowdown", "lo", "hi", "method",

@@ -303,3 +303,139 @@ FROM raw_profile_call;
 DROP VIEW IF EXISTS profile_annotation;
 CREATE VIEW profile_annotation AS
 SELECT rank, name, place, n, sum_ns, n_work, work_ns FROM raw_profile_annotation;
+DROP VIEW IF EXISTS timeline_stage;
+CREATE VIEW timeline_stage AS
+SELECT step, rank, stage, n_forward, forward_ns, n_backward, backward_ns, span_ns, idle_ratio FROM raw_timeline_stage;
+
+DROP VIEW IF EXISTS megatron_step;
+CREATE VIEW megatron_step AS
+SELECT step, n_steps, elapsed_ms, n_skipped, n_nan, loss, loss_scale, grad_norm, learning_rate, global_batch_size FROM raw_megatron_step;
+
+DROP VIEW IF EXISTS megatron_timer;
+CREATE VIEW megatron_timer AS
+SELECT step, rank, name, value_ms, least_ms FROM raw_megatron_timer;
+
+DROP VIEW IF EXISTS megatron_pipeline;
+CREATE VIEW megatron_pipeline AS
+SELECT n_stages, n_micro, n_chunks, tp, dp, n_steady, first_step, last_step, timers_of, step_ms, step_theory_ms,
+       forward_ms, backward_ms, optimizer_ms, receive_wait_ms, receive_wait_theory_ms, embedding_ms, embedding_theory_ms,
+       idle_ratio, idle_theory_ratio, least_forward_ms FROM raw_megatron_pipeline;
+
+DROP VIEW IF EXISTS et_trace;
+CREATE VIEW et_trace AS
+SELECT trace, rank, n_nodes, schema, n_comms, n_data, n_control, n_parent, n_unknown, n_duplicate, n_cyclic FROM raw_et_trace;
+
+DROP VIEW IF EXISTS et_node;
+CREATE VIEW et_node AS
+SELECT trace, rank, id, name, type, parent, dur_us, is_comm, collective, comm_group, seq, n_in, n_out, bytes, dtype, source,
+       target FROM raw_et_node;
+
+DROP VIEW IF EXISTS et_edge;
+CREATE VIEW et_edge AS
+SELECT trace, rank, from_id, to_id, kind FROM raw_et_edge;
+DROP VIEW IF EXISTS nccl_rank;
+CREATE VIEW nccl_rank AS
+SELECT r.comm, r.n_ranks, r.rank,
+       (SELECT w.rank FROM raw_nccl_rank w WHERE w.host = r.host AND w.pid = r.pid AND w.device = r.device
+        AND w.n_ranks = (SELECT max(n_ranks) FROM raw_nccl_rank WHERE rank IS NOT NULL) LIMIT 1) AS job_rank,
+       r.host, r.pid, r.device, r.nvml_device, r.bus_id, r.n_nodes, r.n_channels, r.complete, r.version
+FROM raw_nccl_rank r;
+
+DROP VIEW IF EXISTS nccl_comm;
+CREATE VIEW nccl_comm AS
+SELECT comm, n_ranks, n_seen, n_complete, nullif(n_channels, 0) AS n_channels, n_rings, n_open, n_contradict,
+       n_rings > 0 AND n_rings >= n_channels AND n_open = 0 AND n_contradict = 0 AS rings_complete, ambiguous
+FROM raw_nccl_comm;
+
+DROP VIEW IF EXISTS nccl_ring;
+CREATE VIEW nccl_ring AS
+SELECT comm, channel, position, rank
+FROM raw_nccl_ring;
+
+DROP VIEW IF EXISTS nccl_hop;
+CREATE VIEW nccl_hop AS
+SELECT comm, channel, rank, previous, next, said_by
+FROM raw_nccl_hop;
+
+DROP VIEW IF EXISTS nccl_tree;
+CREATE VIEW nccl_tree AS
+SELECT comm, channel, rank, up, down_0, down_1, down_2
+FROM raw_nccl_tree;
+
+DROP VIEW IF EXISTS nccl_edge;
+CREATE VIEW nccl_edge AS
+SELECT comm, channel, connection, from_rank, to_rank, side, transport, nic, gdr
+FROM raw_nccl_edge;
+
+DROP VIEW IF EXISTS nccl_nic;
+CREATE VIEW nccl_nic AS
+SELECT host, pid, device, network, number, name
+FROM raw_nccl_nic;
+
+DROP VIEW IF EXISTS nccl_line;
+CREATE VIEW nccl_line AS
+SELECT host, pid, device, at, kind, key, text
+FROM raw_nccl_line;
+
+DROP VIEW IF EXISTS nccl_call;
+CREATE VIEW nccl_call AS
+SELECT comm, rank, call, op, count, dtype, bytes, reduction, root, algorithm, protocol, first_channel,
+       last_channel, at
+FROM raw_nccl_call;
+
+DROP VIEW IF EXISTS nccl_call_check;
+CREATE VIEW nccl_call_check AS
+WITH told AS (SELECT comm, rank, count(*) AS n FROM raw_nccl_call WHERE rank IS NOT NULL GROUP BY comm, rank),
+     odd AS (SELECT comm, call FROM raw_nccl_call WHERE rank IS NOT NULL AND op NOT IN ('Send', 'Recv') GROUP BY comm, call
+             HAVING count(DISTINCT op || ' ' || ifnull(count, -1) || ' ' || ifnull(dtype, '') || ' ' || ifnull(reduction, '')
+                                   || ' ' || ifnull(root, -1)) > 1)
+SELECT comm, max(n) AS n_calls, count(*) AS n_ranks, (SELECT min(call) FROM odd WHERE odd.comm = told.comm) AS first_odd,
+       CASE WHEN min(n) < max(n) THEN (SELECT rank FROM told s WHERE s.comm = told.comm ORDER BY n, rank LIMIT 1) END AS shortest
+FROM told GROUP BY comm;
+
+DROP VIEW IF EXISTS nccl_perf;
+CREATE VIEW nccl_perf AS
+SELECT comm, n_ranks, rank, host, pid, kind, op, sn, peer, bytes, exec_ns, timing, algbw_gbs, busbw_gbs,
+       algorithm, protocol, enqueue_ns, enqueue_dur_ns, begin_ns, end_ns
+FROM raw_nccl_perf;
+
+DROP VIEW IF EXISTS nccl_transfer;
+CREATE VIEW nccl_transfer AS
+SELECT comm, kind, op, sn, max(bytes) AS bytes, max(n_ranks) AS n_ranks, count(DISTINCT rank) AS n_seen,
+       min(exec_ns) AS transfer_ns, max(exec_ns) AS longest_ns,
+       CASE WHEN max(exec_ns) > min(exec_ns) THEN
+         (SELECT p.rank FROM raw_nccl_perf p WHERE p.comm = q.comm AND p.kind = q.kind AND p.op IS q.op AND p.sn = q.sn
+          ORDER BY p.exec_ns DESC, p.rank LIMIT 1) END AS waiting_rank,
+       max(busbw_gbs) AS busbw_gbs
+FROM raw_nccl_perf q WHERE kind = 'coll' AND exec_ns IS NOT NULL AND sn IS NOT NULL GROUP BY comm, kind, op, sn;
+
+DROP VIEW IF EXISTS nccl_drop;
+CREATE VIEW nccl_drop AS
+SELECT comm, rank, host, pid, counter, n
+FROM raw_nccl_drop;
+
+DROP VIEW IF EXISTS topo_gpu;
+CREATE VIEW topo_gpu AS
+SELECT file, host, bus_id, device, rank, sm, gdr, numa, speed_gts, width, n_nvlinks
+FROM raw_topo_gpu;
+
+DROP VIEW IF EXISTS topo_nic;
+CREATE VIEW topo_nic AS
+SELECT file, host, bus_id, name, device, port, speed_mbps, gdr, numa, speed_gts, width
+FROM raw_topo_nic;
+
+DROP VIEW IF EXISTS topo_link;
+CREATE VIEW topo_link AS
+SELECT file, kind, from_id, to_id, count, speed_gts, width
+FROM raw_topo_link;
+
+DROP VIEW IF EXISTS topo_path;
+CREATE VIEW topo_path AS
+SELECT file, gpu, nic, dist, nearest
+FROM raw_topo_path;
+
+DROP VIEW IF EXISTS graph_channel;
+CREATE VIEW graph_channel AS
+SELECT file, graph, algorithm, pattern, channel, position, kind, device, speed_intra_gbs, speed_inter_gbs,
+       type_intra, type_inter, cross_nic
+FROM raw_graph_channel;

@@ -148,6 +148,7 @@ static bool scan_brackets(struct json_cut *c)
 			if (opens >> i & 1) {
 				if (++c->depth <= JSON_CUT_DEPTH)
 					continue;
+				c->at += i;
 				bad(c, "it is nested too deeply");
 				return true;
 			}
@@ -244,7 +245,7 @@ static bool take_key(struct json_cut *c)
 	if (skip_space(c) != '"' || !take_value(c))
 		return bad(c, "a key is expected");
 	c->key[0] = '\0';
-	if (c->n_text > 0 && c->n_text - 2 < sizeof c->key)
+	if (c->n_text > 0 && c->n_text - 2 < sizeof c->key && !memchr(c->text, 0, c->n_text))
 		snprintf(c->key, sizeof c->key, "%.*s", (int)(c->n_text - 2), c->text + 1);
 	if (skip_space(c) != ':')
 		return bad(c, "a colon is expected");

@@ -230,3 +230,9 @@ bool trace_row(struct trace *t, const char *table, const char *types, ...)
 	t->no_memory |= !r->values;
 	return !t->no_memory;
 }
+
+void trace_forget_rows(struct trace *t, uint32_t n)
+{
+	while (t->n_rows > n)
+		free_row(&t->rows[--t->n_rows]);
+}

@@ -2,6 +2,7 @@
 #include "spill.h"
 #include "trace.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@ void trace_init_beside(struct trace *part, struct trace *t)
 static bool refuse(struct trace_input *in, const char *why)
 {
 	in->fine = false;
+	in->rank = -1;
+	in->n_events = 0;
 	snprintf(in->outcome, sizeof in->outcome, "%s", why);
 	return false;
 }
@@ -117,14 +120,20 @@ static bool rename_group(struct trace *part, struct trace_group *g, const char *
 {
 	bool fine = true;
 
-	for (uint32_t i = 0; i < part->n_ranks; i++)
-		for (uint32_t k = 0; k < part->ranks[i].n_names && fine; k++)
-			if (strcmp(part->ranks[i].names[k], g->name) == 0)
-				fine = replace(part, &part->ranks[i].names[k], name);
+	for (uint32_t i = 0; i < part->n_ranks; i++) {
+		struct trace_rank *r = &part->ranks[i];
+		json_t *id = json_object_get(r->name_ids, g->name);
+
+		if (id)
+			fine &= json_object_set(r->name_ids, name, id) == 0 &&
+				replace(part, &r->names[json_integer_value(id) - 1], name) &&
+				json_object_del(r->name_ids, g->name) == 0;
+	}
 	for (uint32_t i = 0; i < part->n_rows; i++)
-		for (uint32_t k = 0; k < part->rows[i].n_values && fine; k++)
+		for (uint32_t k = 0; k < part->rows[i].n_values; k++)
 			if (part->rows[i].values[k].text && strcmp(part->rows[i].values[k].text, g->name) == 0)
-				fine = replace(part, &part->rows[i].values[k].text, name);
+				fine &= replace(part, &part->rows[i].values[k].text, name);
+	part->no_memory |= !fine;
 	return fine && replace(part, &g->name, name);
 }
 

@@ -179,6 +179,11 @@ struct see_all : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, see_all> {
 		sum++;
 		return true;
 	}
+	bool RawNumber(const char *, rapidjson::SizeType, bool)
+	{
+		sum++;
+		return true;
+	}
 	bool String(const char *, rapidjson::SizeType n, bool)
 	{
 		sum += n;
@@ -240,6 +245,8 @@ bool by_simdjson_dom(const piece &p)
 
 void see_item(void *, const struct json_item *v)
 {
+	if (v->type == '}' || v->type == ']')
+		return;
 	sum += v->n_key;
 	if (v->type == '"')
 		sum += v->n_text;

@@ -190,6 +190,33 @@ class Own(Folder):
             self.assertIn(why, v["inputs"][1]["outcome"])
             self.assertIn(why, call("report", self.db).stdout)
 
+    def test_any_number_of_jobs_gives_the_same(self):
+        files = [self.file(f"rank{r}.json", profile(r, 900, 40000)) for r in (0, 1)]
+        files += [self.file("again.json", profile(1, 0, 0)), self.file("bad.json", b"not json"),
+                  self.file("t.json", timeline(0)), self.file("cut.json", json.dumps(profile(2, 0, 0)).encode()[:900])]
+        seen = set()
+        for words in ([], ["--jobs", "1"], ["--jobs", "2"], ["--jobs", "9"]):
+            if os.path.exists(self.db):
+                os.unlink(self.db)
+            r = call("import", *words, *files, "--db", self.db, "--json")
+            self.assertEqual(r.returncode, 5, r.stderr)
+            seen.add((r.stdout, call("report", self.db, "--json").stdout,
+                      call("sql", self.db, "SELECT * FROM collective_rank").stdout))
+        self.assertEqual(len(seen), 1)
+        outcomes = [i["outcome"] for i in json.loads(r.stdout)["inputs"]]
+        self.assertIn("is of rank 1, and so was a file before it", outcomes[2])
+        self.assertIn("a file before it is of one, too", outcomes[4])
+        for wrong in ("0", "x", "257", "-1", "2x"):
+            self.assertEqual(call("import", "--jobs", wrong, *files, "--db", self.db).returncode, 2)
+
+    def test_what_profilers_write_wrong_is_read_and_said(self):
+        text = json.dumps(profile(0, 900, 0)).encode()
+        text = text.replace(b'"gemm"', b'"gemm \xff\x01 C:\\dir"').replace(b'"dur": 4990', b'"dur": 4990, "load": NaN')
+        r = call("import", self.file("rank0.json", text), "--db", self.db)
+        self.assertEqual((r.returncode, r.stderr), (0, ""))
+        self.assertIn("12 of its values are written as JSON does not allow", r.stdout)
+        self.assertEqual(self.report()["steps"]["n"], 6)
+
     def test_without_a_good_file_there_is_no_database(self):
         r = call("import", self.file("a.json", b"x"), os.path.join(self.dir, "none"), self.dir, "--db", self.db)
         self.assertEqual(r.returncode, 3)

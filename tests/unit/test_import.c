@@ -1,6 +1,5 @@
 /* Files of other tools: what they say comes in exactly, what is wrong with them is said. */
 #include "../../collector/import/import.h"
-#include "../../collector/import/json_number.h"
 #include "../../collector/import/kineto.h"
 #include "../../collector/import/source.h"
 #include "../../collector/import/timeline.h"
@@ -37,139 +36,6 @@ static void begin(struct text *t, const char *text, size_t piece)
 	trace_events_close(events);
 	events = trace_events_open(read_text, t, NULL);
 	assert_non_null(events);
-}
-
-static enum trace_events_got read_to_end(uint64_t *ret_n)
-{
-	enum trace_events_got got;
-	struct trace_event ev;
-
-	*ret_n = 0;
-	while ((got = trace_events_next(events, &ev)) == TRACE_EVENTS_ONE)
-		++*ret_n;
-	return got;
-}
-
-static void test_events_come_whole_whatever_the_pieces(void **state)
-{
-	static const char text[] =
-		" { \"schemaVersion\" : 1, \"traceEvents\": [ {\"ph\":\"X\",\"name\":\"a]}\\\"\\u00e9\", \"ts\": 1.5,\n"
-		"\"dur\":\"2\", \"pid\":7,\"tid\":\"stream 7\",\"args\":{\"stream\":7,\"dtype\":\"Float\",\"SeqNum\":\"12\","
-		"\"list\":[1,{\"stream\":8}],\"good\":true}} , {} ],\n\"host_name\":\"h\\u0041\", \"distributedInfo\""
-		":{\"rank\":3},\"baseTimeNanoseconds\":1700000000000000123} ";
-
-	(void)state;
-	for (size_t piece = 1; piece < 20; piece++) {
-		struct trace_event ev;
-		struct text t;
-		char word[16];
-		int64_t v;
-
-		begin(&t, text, piece);
-		assert_int_equal(trace_events_next(events, &ev), TRACE_EVENTS_ONE);
-		assert_int_equal(ev.phase, 'X');
-		assert_string_equal(ev.name, "a]}\"\xc3\xa9");
-		assert_true(ev.has_time && ev.ts_ns == 1500 && ev.has_duration && ev.dur_ns == 2000);
-		assert_string_equal(ev.pid, "7");
-		assert_string_equal(ev.tid, "stream 7");
-		assert_int_equal(ev.numbers[TRACE_STREAM], 7);
-		assert_string_equal(ev.texts[TRACE_DTYPE], "Float");
-		assert_true(trace_event_arg_integer(&ev, "SeqNum", &v) && v == 12);
-		assert_true(trace_event_arg(&ev, "good", word, sizeof word));
-		assert_string_equal(word, "true");
-		assert_false(trace_event_arg(&ev, "list", word, sizeof word));
-		assert_false(trace_event_arg(&ev, "none", word, sizeof word));
-		assert_int_equal(ev.text[0], '{');
-		assert_int_equal(ev.text[ev.n_text - 1], '}');
-		assert_int_equal(trace_events_next(events, &ev), TRACE_EVENTS_ONE);
-		assert_int_equal(ev.n_text, 2);
-		assert_true(!ev.has_time && ev.phase == 0 && ev.numbers[TRACE_STREAM] == TRACE_NO_NUMBER);
-		assert_int_equal(trace_events_next(events, &ev), TRACE_EVENTS_END);
-		assert_true(trace_events_has_list(events) && !trace_events_is_list(events));
-		assert_string_equal(trace_events_top(events, "distributedInfo"), "{\"rank\":3}");
-		assert_null(trace_events_top(events, "nothing"));
-		assert_true(trace_events_top_integer(events, "baseTimeNanoseconds", &v));
-		assert_int_equal(v, INT64_C(1700000000000000123));
-		assert_true(trace_events_top_text(events, "host_name", word, sizeof word));
-		assert_string_equal(word, "hA");
-		assert_false(trace_events_top_text(events, "schemaVersion", word, sizeof word));
-	}
-}
-
-static void test_what_is_no_json_is_said(void **state)
-{
-	static const struct {
-		const char *text, *why;
-	} bad[] = {
-		{ "", "too early, near byte 0" },
-		{ "{", "a key is expected" },
-		{ "[{},]", "a value is expected, near byte 4" },
-		{ "[{} {}]", "a comma is expected, near byte 4" },
-		{ "{\"a\" 1}", "a colon is expected" },
-		{ "{1:2}", "a key is expected" },
-		{ "[{\"a\":tru}]", "an event that is none, near byte 1" },
-		{ "[{}, {\"a\":1 2}]", "an event that is none, near byte 5" },
-		{ "[{\"a]", "within a text" },
-		{ "[{\"a\":01}]", "an event that is none" },
-		{ "[{\"a\":1.}]", "an event that is none" },
-		{ "[{\"a\":-}]", "an event that is none" },
-		{ "[{\"a\":1e}]", "an event that is none" },
-		{ "[{\"a\"}]", "an event that is none" },
-		{ "[{\"a\":[1}]]", "an event that is none" },
-		{ "[{\"a\":1,}]", "an event that is none" },
-		{ "]", "neither a list nor an object" },
-		{ "1", "neither a list nor an object" },
-		{ "[{}}", "a comma is expected" },
-		{ "[{}] 2", "something follows behind its end, near byte 5" },
-		{ "[1]", "no list of objects, near byte 1" },
-		{ "[[]]", "no list of objects" },
-		{ "{\"a\":1,}", "a key is expected" },
-		{ "{\"a\":tru}", "a value that is none, near byte 5" },
-		{ "{\"a\":[1 2]}", "a value that is none, near byte 5" },
-		{ "{\"a\":}", "a value is expected" },
-		{ "{\"traceEvents\":[{}]", "too early" },
-		{ "{\"traceEvents\":[{},", "too early" },
-		{ "{\"traceEvents\":[],\"traceEvents\":[]}", "two lists of events" },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		struct text t;
-		uint64_t n;
-
-		begin(&t, bad[i].text, 3);
-		if (read_to_end(&n) != TRACE_EVENTS_BAD)
-			fail_msg("taken for JSON: %s", bad[i].text);
-		if (strncmp(trace_events_why(events), "is no JSON: ", 12) != 0 ||
-		    !strstr(trace_events_why(events), bad[i].why))
-			fail_msg("%s: %s", bad[i].text, trace_events_why(events));
-	}
-}
-
-static void test_microseconds_become_nanoseconds_exactly(void **state)
-{
-	static const struct {
-		const char *text;
-		int64_t ns;
-	} v[] = {
-		{ "2688330.4119110107", INT64_C(2688330412) },
-		{ "5113003830111.573", INT64_C(5113003830111573) },
-		/* a double would have 256 ns here */
-		{ "1694128201436208.123", INT64_C(1694128201436208123) },
-		{ "0.0004", 0 }, { "0.0005", 1 }, { "-1.5", -1500 }, { "1e3", 1000000 }, { "12.5E-1", 1250 },
-		{ "0", 0 }, { "000", 0 }, { "7", 7000 },
-	};
-	int64_t ns;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
-		assert_true(json_integer_of(v[i].text, strlen(v[i].text), 3, &ns));
-		assert_int_equal(ns, v[i].ns);
-	}
-	assert_false(json_integer_of("9223372036854775807", 19, 3, &ns));
-	assert_false(json_integer_of("1e300", 5, 3, &ns));
-	assert_false(json_integer_of("x", 1, 0, &ns));
-	assert_false(json_integer_of("", 0, 0, &ns));
 }
 
 /* ---- timelines ---- */
@@ -560,9 +426,6 @@ static void test_a_damaged_or_cut_file_costs_only_itself(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events_come_whole_whatever_the_pieces),
-		cmocka_unit_test(test_what_is_no_json_is_said),
-		cmocka_unit_test(test_microseconds_become_nanoseconds_exactly),
 		cmocka_unit_test(test_a_timeline_s_job_is_replayed),
 		cmocka_unit_test(test_a_gap_before_a_collective_is_told_as_its_wait),
 		cmocka_unit_test(test_steps_keep_the_file_s_numbers),
@@ -574,5 +437,8 @@ int main(void)
 		cmocka_unit_test(test_a_damaged_or_cut_file_costs_only_itself),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	trace_events_close(events);
+	return failed;
 }
