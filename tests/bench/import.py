@@ -58,8 +58,9 @@ def main():
         for how in peers:
             if how == "none":
                 continue
-            _, peer, _, mb = run(PYTHON, os.path.join(HERE, "import_pandas.py"), how, *files)
-            print(f"pandas, {how}: {peer:.2f} s, {mb:.0f} MB at most: {peer / clock:.1f} times as long")
+            _, peer, peer_cpu, mb = run(PYTHON, os.path.join(HERE, "import_pandas.py"), how, *files)
+            print(f"pandas, {how}: {peer:.2f} s, {peer_cpu:.2f} s of processor, {mb:.0f} MB at most: "
+                  f"{peer / clock:.1f} times as long, {peer_cpu / cpu:.1f} times the processor")
 
 
 if __name__ == "__main__":
