@@ -54,3 +54,6 @@ long cli_number(struct argp_state *state, const char *option, const char *text, 
 
 /* "syncline: …" on stderr, a whole line. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* How many letters to change, add or drop make a of b: for "did you mean". SIZE_MAX for long ones. */
+size_t cli_distance(const char *a, const char *b);

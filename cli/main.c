@@ -120,7 +120,7 @@ long cli_number(struct argp_state *state, const char *option, const char *text, 
 
 /* ---- nearest name ---- */
 
-static size_t distance(const char *a, const char *b)
+size_t cli_distance(const char *a, const char *b)
 {
 	size_t n = strlen(b), row[64];
 
@@ -160,7 +160,7 @@ static int unknown(const char *name)
 	size_t best = 3; /* further away is no misspelling */
 
 	for (const struct command *c = cli_commands; c->name; c++) {
-		size_t d = distance(name, c->name);
+		size_t d = cli_distance(name, c->name);
 
 		if (d < best || (*name && strncmp(c->name, name, strlen(name)) == 0)) {
 			best = d < best ? d : best;

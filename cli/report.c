@@ -443,6 +443,7 @@ static void put_coverage(FILE *f, const json_t *coverage)
 	const json_t *expected = json_object_get(coverage, "ranks_expected");
 	int64_t n_open = count(coverage, "ranks_open");
 	size_t i;
+	size_t n_skipped = 0;
 	json_t *in;
 
 	fprintf(f, "%" PRId64 " of ", count(coverage, "ranks_seen"));
@@ -465,13 +466,19 @@ static void put_coverage(FILE *f, const json_t *coverage)
 			n_open);
 	json_array_foreach(json_object_get(coverage, "inputs"), i, in)
 	{
-		if (strcmp(rows_text(in, "outcome"), "ok") == 0)
+		bool skipped = strncmp(rows_text(in, "outcome"), "skipped: ", 9) == 0;
+
+		n_skipped += skipped;
+		if (skipped || strcmp(rows_text(in, "outcome"), "ok") == 0)
 			continue;
 		term_put(f, rows_text(in, "file"));
 		fputs(json_is_string(json_object_get(in, "format")) ? ": " : " ", f);
 		term_put(f, rows_text(in, "outcome"));
 		putc('\n', f);
 	}
+	if (n_skipped > 0)
+		fprintf(f, "Files that are no traces, or the same as others, and were skipped: %zu (view input).\n",
+			n_skipped);
 	if (count(coverage, "ranks_seen") == 0)
 		fprintf(f, "What keeps the probe from a job: syncline doctor\n");
 }

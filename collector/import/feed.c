@@ -1,4 +1,5 @@
 #include "feed.h"
+#include "feed_mask.h"
 
 #include "../core.h"
 #include "../store/store.h"
@@ -14,6 +15,7 @@
 #define SECOND INT64_C(1000000000)
 #define TICK_NS (SECOND / 10)
 #define MAX_TICKS 20000 /* of a whole trace: a long one has coarser ones */
+#define MAX_ROWS 4096 /* written at once */
 #define AFTER_NS (5 * SECOND) /* what waits for late words has waited long enough */
 
 struct feed {
@@ -22,7 +24,12 @@ struct feed {
 	struct store *store;
 	struct core *core;
 	struct store_job *job;
-	size_t (*at)[TRACE_RINGS]; /* by rank: events that were given */
+	struct feed_mask *mask;
+	struct ring {
+		struct runs_reader *in;
+		const struct event *next; /* NULL = all were given */
+		uint64_t n_given;
+	} (*rings)[TRACE_RINGS]; /* by rank */
 	uint32_t *hosts;	   /* by rank */
 	uint32_t n_hosts;
 	uint64_t next_chunk;
@@ -47,6 +54,14 @@ static bool fail(struct feed *f, int r)
 static bool check(struct feed *f, int r)
 {
 	return r == 0 || fail(f, r);
+}
+
+static bool fail_trace(struct feed *f)
+{
+	if (!f->failed)
+		trace_explain(f->t, f->why, f->n_why);
+	f->failed = true;
+	return false;
 }
 
 static bool write_job(struct feed *f)
@@ -80,7 +95,7 @@ static bool put_hosts(struct feed *f)
 		agent = JOB_PUSH(f->job, agents);
 		if (!row || !agent)
 			return fail(f, -ENOMEM);
-		*row = (struct row_host){ .host = f->n_hosts, .name = job_utf8(f->job, r->host, strlen(r->host)),
+		*row = (struct row_host){ .host = f->n_hosts, .name = feed_host(f->mask, f->job, r->host),
 					  .boot_id = job_text(f->job, boot_id), .time_ns_inode = 1,
 					  .same_clock = r->clock == f->t->reference };
 		*agent = (struct row_agent){ .agent = f->n_hosts, .host = f->n_hosts,
@@ -125,7 +140,7 @@ static bool put_names(struct feed *f, uint32_t i)
 
 		if (!row)
 			return fail(f, -ENOMEM);
-		*row = (struct row_name){ i, k + 1, job_utf8(f->job, r->names[k], strlen(r->names[k])) };
+		*row = (struct row_name){ i, k + 1, feed_text(f->mask, f->job, r->names[k]) };
 		if (!row->text)
 			return fail(f, -ENOMEM);
 		if (!check(f, core_name(f->core, i, k + 1, row->text, strlen(row->text))))
@@ -146,11 +161,11 @@ static bool put_records(struct feed *f, uint32_t i)
 		if (!row)
 			return fail(f, -ENOMEM);
 		*row = (struct row_record){ at_ns, i, r->rank, job_text(f->job, v->category),
-					    job_text(f->job, v->fields) };
+					    feed_fields(f->mask, f->job, v->fields) };
 		if (!row->category || !row->fields)
 			return fail(f, -ENOMEM);
-		if (!check(f, core_record(f->core, i, (host_time){ at_ns }, v->category, v->fields,
-					  strlen(v->fields))))
+		if (!check(f, core_record(f->core, i, (host_time){ at_ns }, v->category, row->fields,
+					  strlen(row->fields))))
 			return false;
 	}
 	return true;
@@ -187,9 +202,8 @@ static bool put_inputs(struct feed *f)
 
 		if (!row)
 			return fail(f, -ENOMEM);
-		*row = (struct row_input){ job_utf8(f->job, in->path, strlen(in->path)), in->format,
-					   job_utf8(f->job, in->outcome, strlen(in->outcome)), in->rank,
-					   in->n_events };
+		*row = (struct row_input){ feed_text(f->mask, f->job, in->path), in->format,
+					   feed_text(f->mask, f->job, in->outcome), in->rank, in->n_events };
 		if (!row->file || !row->outcome)
 			return fail(f, -ENOMEM);
 	}
@@ -208,7 +222,7 @@ static bool put_row(struct feed *f, const struct trace_row *v)
 		const struct trace_value *x = &v->values[i];
 
 		values[i] = (struct row_value){ x->type, x->integer, x->real,
-						x->text ? job_utf8(f->job, x->text, strlen(x->text)) : NULL };
+						x->text ? feed_cell(f->mask, f->job, v, i) : NULL };
 		if (x->text && !values[i].text)
 			return fail(f, -ENOMEM);
 	}
@@ -222,13 +236,16 @@ static bool put_start(struct feed *f)
 
 	for (uint32_t i = 0; i < f->t->n_ranks && fine; i++)
 		fine = put_process(f, i, false);
-	for (uint32_t i = 0; i < f->t->n_groups && fine; i++)
-		fine = check(f, core_group(f->core, f->t->groups[i].name, f->t->groups[i].ranks,
-					   f->t->groups[i].n_ranks));
+	for (uint32_t i = 0; i < f->t->n_groups && fine; i++) {
+		const char *name = feed_text(f->mask, f->job, f->t->groups[i].name);
+
+		fine = name ? check(f, core_group(f->core, name, f->t->groups[i].ranks, f->t->groups[i].n_ranks))
+			    : fail(f, -ENOMEM);
+	}
 	for (uint32_t i = 0; i < f->t->n_ranks && fine; i++)
 		fine = put_names(f, i) && put_records(f, i);
 	for (uint32_t i = 0; i < f->t->n_rows && fine; i++)
-		fine = put_row(f, &f->t->rows[i]);
+		fine = put_row(f, &f->t->rows[i]) && (f->job->imported.n < MAX_ROWS || write_job(f));
 	for (uint32_t i = 0; i < f->t->n_what_ifs && fine; i++) {
 		struct fact_what_if *v = FACTS_PUSH(&f->job->facts, what_ifs);
 
@@ -279,11 +296,35 @@ static bool put_clocks(struct feed *f, int64_t now_ns)
 
 /* ---- what happened ---- */
 
-static bool put_chunk(struct feed *f, uint32_t i, unsigned ring, size_t n)
+static bool open_rings(struct feed *f)
 {
-	const struct event *ev = f->t->ranks[i].events[ring] + f->at[i][ring];
+	for (uint32_t i = 0; i < f->t->n_ranks; i++)
+		for (unsigned ring = 0; ring < TRACE_RINGS; ring++) {
+			struct ring *g = &f->rings[i][ring];
+
+			g->in = trace_read(f->t, &f->t->ranks[i], ring);
+			if (!g->in)
+				return fail_trace(f);
+			g->next = runs_next(g->in);
+		}
+	return true;
+}
+
+/* False when one was not read to its end. */
+static bool close_rings(struct feed *f)
+{
+	for (uint32_t i = 0; f->rings && i < f->t->n_ranks; i++)
+		for (unsigned ring = 0; ring < TRACE_RINGS; ring++)
+			if (f->rings[i][ring].in)
+				(void)trace_read_end(f->t, f->rings[i][ring].in);
+	return !f->t->no_memory;
+}
+
+static bool put_chunk(struct feed *f, uint32_t i, unsigned ring, const struct event *ev, size_t n)
+{
 	unsigned char *bytes = (unsigned char *)job_bytes(f->job, CHUNK_MAX_BYTES(n));
 	struct row_chunk *row = JOB_PUSH(f->job, chunks);
+	struct ring *g = &f->rings[i][ring];
 	struct chunk_info info;
 	size_t n_bytes;
 
@@ -292,29 +333,38 @@ static bool put_chunk(struct feed *f, uint32_t i, unsigned ring, size_t n)
 	n_bytes = chunk_encode(ev, n, bytes);
 	(void)chunk_peek(bytes, n_bytes, &info); /* our own */
 	*row = (struct row_chunk){ .chunk = f->next_chunk++, .process = i, .ring = ring,
-				   .first = f->at[i][ring], .kinds = info.kinds, .n_events = info.n_events,
+				   .first = g->n_given, .kinds = info.kinds, .n_events = info.n_events,
 				   .t_min_ns = info.t_min_ns, .t_max_ns = info.t_max_ns, .data = bytes,
 				   .n_bytes = n_bytes };
-	f->at[i][ring] += n;
-	return check(f, core_events(f->core, i, ring, row->chunk, ev, n));
+	g->n_given += n;
+	return check(f, core_events(f->core, i, ring, row->chunk, ev, n)) &&
+	       (f->job->chunks.n < STORE_GROUP_CHUNKS || write_job(f));
+}
+
+static bool put_ring(struct feed *f, uint32_t i, unsigned ring, int64_t until_ns)
+{
+	struct ring *g = &f->rings[i][ring];
+	struct event batch[CHUNK_EVENTS];
+
+	while (g->next && (int64_t)g->next->tick < until_ns) {
+		size_t n = 0;
+
+		while (n < CHUNK_EVENTS && g->next && (int64_t)g->next->tick < until_ns) {
+			batch[n++] = *g->next;
+			g->next = runs_next(g->in);
+		}
+		if (!put_chunk(f, i, ring, batch, n))
+			return false;
+	}
+	return !g->in->failed || fail_trace(f);
 }
 
 static bool put_until(struct feed *f, int64_t until_ns)
 {
 	for (uint32_t i = 0; i < f->t->n_ranks; i++)
 		for (unsigned ring = 0; ring < TRACE_RINGS; ring++)
-			for (;;) {
-				const struct trace_rank *r = &f->t->ranks[i];
-				size_t at = f->at[i][ring], n = 0;
-
-				while (n < CHUNK_EVENTS && at + n < r->n_events[ring] &&
-				       (int64_t)r->events[ring][at + n].tick < until_ns)
-					n++;
-				if (n == 0)
-					break;
-				if (!put_chunk(f, i, ring, n))
-					return false;
-			}
+			if (!put_ring(f, i, ring, until_ns))
+				return false;
 	return true;
 }
 
@@ -325,7 +375,7 @@ static bool put_events(struct feed *f)
 
 	if (tick_ns < TICK_NS)
 		tick_ns = TICK_NS;
-	if (!put_clocks(f, now_ns))
+	if (!open_rings(f) || !put_clocks(f, now_ns))
 		return false;
 	while (now_ns <= f->end_ns) {
 		now_ns += tick_ns;
@@ -371,18 +421,12 @@ static void find_span(struct feed *f)
 {
 	f->begin_ns = INT64_MAX;
 	f->end_ns = 0;
-	for (uint32_t i = 0; i < f->t->n_ranks; i++)
-		for (unsigned ring = 0; ring < TRACE_RINGS; ring++) {
-			const struct trace_rank *r = &f->t->ranks[i];
-			size_t n = r->n_events[ring];
+	for (uint32_t i = 0; i < f->t->n_ranks; i++) {
+		const struct trace_rank *r = &f->t->ranks[i];
 
-			if (n == 0)
-				continue;
-			if ((int64_t)r->events[ring][0].tick < f->begin_ns)
-				f->begin_ns = (int64_t)r->events[ring][0].tick;
-			if ((int64_t)r->events[ring][n - 1].tick > f->end_ns)
-				f->end_ns = (int64_t)r->events[ring][n - 1].tick;
-		}
+		f->begin_ns = r->first_ns < f->begin_ns ? r->first_ns : f->begin_ns;
+		f->end_ns = r->last_ns > f->end_ns ? r->last_ns : f->end_ns;
+	}
 	if (f->begin_ns > f->end_ns)
 		f->begin_ns = f->end_ns;
 }
@@ -431,21 +475,24 @@ int trace_feed(struct trace *t, const struct feed_config *cfg, char *why, size_t
 	qsort(t->ranks, t->n_ranks, sizeof *t->ranks, by_rank);
 	for (uint32_t i = 0; i < t->n_ranks; i++)
 		if (!trace_sort(t, &t->ranks[i]))
-			return fail(&f, -ENOMEM) ? 0 : -1;
+			return fail_trace(&f) ? 0 : -1;
 	find_span(&f);
 	fine = mine = claim(&f);
-	f.at = calloc((size_t)t->n_ranks + 1, sizeof *f.at);
+	f.rings = calloc((size_t)t->n_ranks + 1, sizeof *f.rings);
 	f.hosts = calloc((size_t)t->n_ranks + 1, sizeof *f.hosts);
 	f.job = job_new();
-	if (fine && (!f.at || !f.hosts || !f.job))
+	f.mask = feed_mask_new(t, cfg->inputs, cfg->n_inputs, cfg->keep_names);
+	if (fine && (!f.rings || !f.hosts || !f.job || !f.mask))
 		fine = fail(&f, -ENOMEM);
 	fine = fine && check(&f, store_open(&f.store, &(struct store_config){ .path = cfg->db })) &&
 	       check(&f, core_new(&f.core, &(struct core_config){ .n_ranks = t->n_ranks }, &f.job->facts)) && put_start(&f) && put_events(&f) &&
 	       put_end(&f);
+	fine = close_rings(&f) && fine;
 	core_free(f.core);
 	store_close(f.store);
 	job_free(f.job);
-	free(f.at);
+	feed_mask_free(f.mask);
+	free(f.rings);
 	free(f.hosts);
 	if (!fine && mine)
 		forget_catalogue(cfg->db);

@@ -13,6 +13,7 @@ struct feed_config {
 	const char *run_id;
 	const struct trace_input *inputs;
 	uint32_t n_inputs;
+	bool keep_names; /* of people and machines; else they are marks (mask.h) */
 	void (*progress)(void *arg, double share); /* may be NULL */
 	void *arg;
 };

@@ -37,6 +37,9 @@ struct import_format {
 				    size_t n_why);
 	/* After all files: what they have in common. May be NULL. False only without memory. */
 	bool (*join)(struct trace *t, struct trace_input *inputs, uint32_t n_inputs);
+	/* read() never looks at what t has of other files: several are read at once, each into a
+	 * trace of its own, which trace_merge() puts in order. */
+	bool apart;
 };
 
 /* Every format, in the order in which they are asked. The last is NULL. */

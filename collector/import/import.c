@@ -3,6 +3,7 @@
 #include "format.h"
 #include "source.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ struct reading {
 	const struct import_progress *progress;
 	const char *path;
 	uint64_t told_bytes;
+	bool only_apart, in_turn; /* in_turn: it may be of a format that is not */
 };
 
 static ptrdiff_t read_some(void *arg, unsigned char *out, size_t n)
@@ -41,12 +43,16 @@ static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 	char why[250] = "";
 
 	refuse(in, head.n_bytes == 0 ? "is empty" : "is of no format that this release reads");
+	in->skipped = in->found;
 	for (size_t i = 0; import_formats[i] && !t->no_memory; i++) {
 		const struct import_format *f = import_formats[i];
 		enum import_outcome o;
 
 		if (!f->is(&head))
 			continue;
+		r->in_turn = r->only_apart && !f->apart;
+		if (r->in_turn)
+			return;
 		why[0] = '\0';
 		in->format = f->name;
 		o = f->read(t, in, read_some, r, why, sizeof why);
@@ -55,32 +61,80 @@ static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 			snprintf(in->outcome, sizeof in->outcome, "%s", why[0] ? why : "ok");
 		else if (why[0])
 			refuse(in, why);
-		if (o != IMPORT_UNKNOWN)
+		if (o != IMPORT_UNKNOWN) {
+			in->skipped = false;
 			return;
+		}
 		in->format = NULL;
 		if (!source_rewind(&r->source))
 			return;
 	}
 }
 
-bool import_file(struct trace *t, struct trace_input *in, const struct import_progress *p)
+static void say_left_out(struct trace_input *in, uint64_t n)
 {
-	struct reading *r = calloc(1, sizeof *r);
+	size_t at = strlen(in->outcome);
 
+	if (n > 0)
+		snprintf(in->outcome + at, sizeof in->outcome - at, "; %" PRIu64 " rows of it had no room and are left out", n);
+}
+
+static bool read_file(struct trace *t, struct trace_input *in, const struct import_progress *p, bool only_apart)
+{
+	const struct trace_input before = *in;
+	uint64_t n_left_out = t->n_left_out;
+	struct reading *r;
+	bool in_turn = false;
+
+	if (in->settled)
+		return true;
+	r = calloc(1, sizeof *r);
 	in->rank = -1;
 	if (!r) {
 		t->no_memory = true;
-		return false;
+		return true;
 	}
 	r->progress = p;
 	r->path = in->path;
-	if (source_open(&r->source, in->path) && source_head(&r->source))
+	r->only_apart = only_apart;
+	if (source_open_input(&r->source, in) && source_head(&r->source))
 		read_as(t, in, r);
-	if (!in->fine && r->source.why[0])
+	if (!in->fine && r->source.why[0]) {
+		in->skipped = false;
 		refuse(in, r->source.why);
+	}
+	if (in->skipped) {
+		char said[sizeof in->outcome];
+
+		snprintf(said, sizeof said, "skipped: %.240s", in->outcome);
+		refuse(in, said);
+	}
+	in_turn = r->in_turn;
 	source_close(&r->source);
 	free(r);
+	if (in_turn) {
+		*in = before;
+		return false;
+	}
+	say_left_out(in, t->n_left_out - n_left_out);
+	for (uint32_t i = 0; i < t->n_ranks && !t->no_memory; i++)
+		(void)trace_sort(t, &t->ranks[i]);
+	if (t->no_memory) {
+		in->fine = false;
+		trace_explain(t, in->outcome, sizeof in->outcome);
+	}
+	return true;
+}
+
+bool import_file(struct trace *t, struct trace_input *in, const struct import_progress *p)
+{
+	(void)read_file(t, in, p, false);
 	return !t->no_memory;
+}
+
+bool import_file_apart(struct trace *t, struct trace_input *in, const struct import_progress *p)
+{
+	return read_file(t, in, p, true);
 }
 
 bool import_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)

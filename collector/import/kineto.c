@@ -1,5 +1,6 @@
 #include "kineto_internal.h"
-#include "trace_event.h"
+#include "json_number.h"
+#include "trace_events.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -33,7 +34,7 @@ static bool grow(struct kineto *k, void *v, uint32_t n, uint32_t *n_alloc, size_
 	if (n < *n_alloc)
 		return true;
 	if (n >= max)
-		return kineto_fail(k, "has more than %u events or names of one sort", max);
+		return kineto_fail(k, "has more than %u names of one sort", max);
 	grown = realloc(*(void **)v, want * size);
 	if (!grown) {
 		k->trace->no_memory = true;
@@ -131,11 +132,9 @@ static bool keep(struct kineto *k, const struct trace_event *ev, enum kept_sort 
 	v.end_ns = ev->ts_ns + (ev->dur_ns > 0 ? ev->dur_ns : 1);
 	v.stream = stream >= 0 && stream < 65535 ? (uint32_t)stream + 1 : 0;
 	if (!find_name(k, ev->name, &v.name) ||
-	    ((sort == KEPT_CALL || sort == KEPT_PARAMS) && !find_call(k, ev, &v.call)) ||
-	    !grow(k, &k->v, k->n, &k->n_alloc, sizeof *k->v, KINETO_MAX_EVENTS))
+	    ((sort == KEPT_CALL || sort == KEPT_PARAMS) && !find_call(k, ev, &v.call)))
 		return false;
-	k->v[k->n++] = v;
-	return true;
+	return kineto_keep(k, &v);
 }
 
 static bool take_event(struct kineto *k, const struct trace_event *ev)
@@ -157,7 +156,7 @@ static bool take_event(struct kineto *k, const struct trace_event *ev)
 		return number < 0 || keep(k, ev, KEPT_LAUNCH, number);
 	}
 	if (strncmp(ev->name, step, sizeof step - 1) == 0 && strncmp(c, "gpu", 3) != 0)
-		return !json_scan_integer(ev->name + sizeof step - 1, 0, &number) ||
+		return !json_integer_of(ev->name + sizeof step - 1, strlen(ev->name + sizeof step - 1), 0, &number) ||
 		       keep(k, ev, KEPT_STEP, number);
 	if (strncmp(ev->name, "nccl:", 5) == 0 && strncmp(c, "gpu", 3) != 0)
 		return keep(k, ev, KEPT_NOTE, -1);
@@ -166,84 +165,51 @@ static bool take_event(struct kineto *k, const struct trace_event *ev)
 	return true;
 }
 
-static bool read_events(struct kineto *k, struct json_scan *s)
-{
-	struct trace_event ev;
-	enum json_token t;
-
-	k->has_events = true;
-	while ((t = json_scan_next(s)) == JSON_SCAN_OBJECT)
-		if (!trace_event_read(s, &ev) || !take_event(k, &ev))
-			return false;
-	return t == JSON_SCAN_ARRAY_END || json_scan_fail(s, "its events are no list of objects");
-}
-
 /* ---- the file's head ---- */
 
-static bool read_distributed(struct kineto *k, struct json_scan *s)
+static int64_t integer_of(const json_t *info, const char *name)
 {
-	enum json_token t;
+	const json_t *v = json_object_get(info, name);
 
-	k->is_kineto = true;
-	while ((t = json_scan_next(s)) == JSON_SCAN_KEY) {
-		int64_t *to = strcmp(s->text, "rank") == 0	     ? &k->rank
-			      : strcmp(s->text, "world_size") == 0 ? &k->world_size
-								    : NULL;
-
-		t = json_scan_next(s);
-		if (to && t == JSON_SCAN_NUMBER && (!json_scan_integer(s->text, 0, to) || *to < 0 ||
-						    *to >= FACT_MAX_RANKS))
-			*to = -1;
-		if (!json_scan_skip(s, t))
-			return false;
-	}
-	return t == JSON_SCAN_OBJECT_END;
+	return json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) < FACT_MAX_RANKS
+		       ? json_integer_value(v)
+		       : -1;
 }
 
-/* Names of machines are not ours to show: the same name gives the same mark. */
-static void mark_host(struct kineto *k, const char *name)
+static void read_head(struct kineto *k, const struct trace_events *s)
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+	static const char *const marks[] = { "distributedInfo", "baseTimeNanoseconds", "deviceProperties", "trace_id",
+					     "schemaVersion" };
+	const char *distributed = trace_events_top(s, "distributedInfo");
+	json_t *info = distributed ? json_loads(distributed, 0, NULL) : NULL;
+	char name[256];
 
-	for (; *name; name++)
-		h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-	snprintf(k->host, sizeof k->host, "host %06x", (unsigned)(h >> 40));
-}
-
-static bool read_field(struct kineto *k, struct json_scan *s)
-{
-	enum { OTHER, EVENTS, DISTRIBUTED, BASE, HOST } field =
-		strcmp(s->text, "traceEvents") == 0	     ? EVENTS
-		: strcmp(s->text, "distributedInfo") == 0    ? DISTRIBUTED
-		: strcmp(s->text, "baseTimeNanoseconds") == 0 ? BASE
-		: strcmp(s->text, "host_name") == 0	     ? HOST
-							     : OTHER;
-	enum json_token t;
-
-	k->is_kineto |= strcmp(s->text, "deviceProperties") == 0 || strcmp(s->text, "trace_id") == 0 ||
-			strcmp(s->text, "schemaVersion") == 0 || field == BASE;
-	t = json_scan_next(s);
-	if (field == EVENTS && t == JSON_SCAN_ARRAY)
-		return read_events(k, s);
-	if (field == DISTRIBUTED && t == JSON_SCAN_OBJECT)
-		return read_distributed(k, s);
-	if (field == BASE && t == JSON_SCAN_NUMBER &&
-	    (!json_scan_integer(s->text, 0, &k->base_ns) || k->base_ns < 0 || k->base_ns > MAX_TIME_NS))
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+		k->is_kineto |= trace_events_top(s, marks[i]) != NULL;
+	k->rank = integer_of(info, "rank");
+	k->world_size = integer_of(info, "world_size");
+	json_decref(info);
+	if (!trace_events_top_integer(s, "baseTimeNanoseconds", &k->base_ns) || k->base_ns < 0 ||
+	    k->base_ns > MAX_TIME_NS)
 		k->base_ns = 0;
-	if (field == HOST && t == JSON_SCAN_STRING && s->text[0])
-		mark_host(k, s->text);
-	return json_scan_skip(s, t);
+	if (trace_events_top_text(s, "host_name", name, sizeof name) && name[0])
+		snprintf(k->host, sizeof k->host, "%.63s", name);
+	if (trace_events_top_text(s, "username", name, sizeof name) && name[0])
+		(void)trace_secret(k->trace, true, name);
 }
 
-static bool read_all(struct kineto *k, struct json_scan *s)
+static bool read_all(struct kineto *k, struct trace_events *s)
 {
-	enum json_token t;
+	enum trace_events_got got;
+	struct trace_event ev;
 
-	while ((t = json_scan_next(s)) == JSON_SCAN_KEY)
-		if (!read_field(k, s))
-			return kineto_fail(k, "is no JSON: %s", s->why);
-	if (t != JSON_SCAN_OBJECT_END || json_scan_next(s) != JSON_SCAN_END)
-		return kineto_fail(k, "is no JSON: %s", s->why);
+	while ((got = trace_events_next(s, &ev)) == TRACE_EVENTS_ONE)
+		if (!take_event(k, &ev))
+			return false;
+	if (got == TRACE_EVENTS_BAD)
+		return kineto_fail(k, "%s", trace_events_why(s));
+	k->has_events = trace_events_has_list(s);
+	read_head(k, s);
 	return true;
 }
 
@@ -269,19 +235,12 @@ static int64_t rank_of_path(const char *path)
 	return -1;
 }
 
-/* Some releases write absolute stamps and a base beside them. */
-static void check_base(struct kineto *k)
-{
-	for (uint32_t i = 0; i < k->n; i++)
-		if (k->v[i].end_ns > MAX_TIME_NS - k->base_ns)
-			k->base_ns = 0;
-}
-
 static bool place(struct kineto *k, struct trace_input *in)
 {
 	struct trace *t = k->trace;
 	struct trace_rank *r;
 	char host[64];
+	bool guessed;
 
 	if (t->clock_method)
 		return kineto_fail(k, "is of one rank, and a file before it has a whole job: import each on its own");
@@ -290,7 +249,8 @@ static bool place(struct kineto *k, struct trace_input *in)
 		if (k->rank >= 0)
 			snprintf(in->outcome, sizeof in->outcome, "ok; its rank is from its name");
 	}
-	if (k->rank < 0 && t->n_ranks == 0) {
+	guessed = k->rank < 0;
+	if (guessed && t->n_ranks == 0) {
 		k->rank = 0;
 		snprintf(in->outcome, sizeof in->outcome, "ok; it does not say which rank it is, taken as rank 0");
 	}
@@ -307,8 +267,10 @@ static bool place(struct kineto *k, struct trace_input *in)
 	r = trace_add_rank(t, (int32_t)k->rank, host);
 	if (!r)
 		return false;
+	r->guessed = guessed;
 	in->rank = k->rank;
-	check_base(k);
+	if (k->last_ns > MAX_TIME_NS - k->base_ns) /* some releases write absolute stamps, and a base beside them */
+		k->base_ns = 0;
 	r->clock = t->n_ranks - 1;
 	for (uint32_t i = 0; i + 1 < t->n_ranks && k->host[0]; i++)
 		if (strcmp(t->ranks[i].host, host) == 0)
@@ -322,11 +284,11 @@ static void free_all(struct kineto *k)
 		free(k->names[i]);
 	free(k->names);
 	free(k->calls);
-	free(k->v);
+	runs_free(k->kept);
 	json_decref(k->name_ids);
 }
 
-enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct json_scan *s, char *why,
+enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct trace_events *s, char *why,
 				size_t n_why)
 {
 	struct kineto k = { .trace = t, .rank = -1, .world_size = -1, .why = why, .n_why = n_why,
@@ -339,10 +301,11 @@ enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct 
 		if (!k.has_events) {
 			kineto_fail(&k, "is of no format that this release reads: an object without traceEvents");
 			o = IMPORT_UNKNOWN;
-		} else if (k.n == 0) {
+		} else if (!k.kept) {
 			kineto_fail(&k, "has no step, launch or device work of a profiler");
 			o = k.is_kineto ? IMPORT_FAILED : IMPORT_UNKNOWN;
 		} else if (place(&k, in)) {
+			trace_events_remark(s, why, n_why);
 			o = IMPORT_OK;
 		}
 	}
@@ -359,17 +322,14 @@ static bool is_kineto(const struct import_head *h)
 static enum import_outcome read_file(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
 				     size_t n_why)
 {
-	struct json_scan *s = malloc(sizeof *s);
+	struct trace_events *s = trace_events_open(read, arg, NULL);
 	enum import_outcome o = IMPORT_UNKNOWN;
 
 	t->no_memory |= !s;
-	if (s) {
-		json_scan_init(s, read, arg);
-		if (json_scan_next(s) == JSON_SCAN_OBJECT)
-			o = kineto_read(t, in, s, why, n_why);
-	}
-	free(s);
+	if (s)
+		o = kineto_read(t, in, s, why, n_why);
+	trace_events_close(s);
 	return o;
 }
 
-const struct import_format format_kineto = { "Kineto trace", is_kineto, read_file, kineto_join };
+const struct import_format format_kineto = { "Kineto trace", is_kineto, read_file, kineto_join, .apart = true };

@@ -8,14 +8,12 @@
  */
 #pragma once
 
-#include "json_scan.h"
+#include "trace_events.h"
 #include "trace.h"
-
-#define KINETO_MAX_EVENTS (1u << 22) /* kept of a file */
 
 /* s: the object's begin was read. Not IMPORT_OK: why has a sentence, unless
  * t->no_memory. in gets rank and number of events. */
-enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct json_scan *s, char *why,
+enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct trace_events *s, char *why,
 				size_t n_why);
 extern const struct import_format format_kineto;
 

@@ -19,11 +19,12 @@ struct kept {
 	int64_t number;	     /* step; launches and work: correlation, -1 = none */
 	int64_t external;    /* External id, -1 = none */
 	int64_t launched_ns; /* of work whose launch is there; -1 */
+	uint64_t at;	     /* its place in the order of time, once that is known */
 	uint32_t name;	     /* index + 1 */
 	uint32_t call;	     /* index + 1 of its call; 0 = nothing known */
 	uint32_t stream;
 	uint32_t note;	     /* index + 1 of the name of the note around its launch */
-	uint32_t launch;     /* number, once counted */
+	uint32_t launch;     /* number of the launch, from 1; 0 = none */
 	uint32_t step;	     /* EVENT_STEP_UNKNOWN */
 	uint8_t sort;
 };
@@ -37,8 +38,8 @@ struct call { /* the arguments of a collective: equal ones once */
 
 struct kineto {
 	struct trace *trace;
-	struct kept *v;
-	uint32_t n, n_alloc;
+	struct runs *kept; /* struct kept, by begin; NULL = none yet */
+	int64_t last_ns;   /* the latest end of one */
 	struct call *calls;
 	uint32_t n_calls, n_calls_alloc;
 	char **names;
@@ -46,12 +47,35 @@ struct kineto {
 	void *name_ids; /* json_t */
 	int64_t base_ns;
 	int64_t rank, world_size; /* -1 = not told */
-	char host[64];		  /* a mark of it, never its name; "" = not told */
+	char host[64];		  /* "" = not told */
 	bool has_events, is_kineto;
 	char *why;
 	size_t n_why;
 };
 
 bool kineto_fail(struct kineto *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* All that was kept as events of that rank. False without memory, or too many. */
+/* False with a sentence in why, or t->no_memory. */
+bool kineto_keep(struct kineto *k, const struct kept *v);
+
+/* What was kept, joined, in the order of time: steps, launches that have work, waits, work
+ * and collectives; each is given once. Launches are numbered in this order, and work has
+ * its launch's number, step and note, a collective what the host said of it. It is one pass
+ * over files of any size: whoever needs what is before or behind keeps it. */
+struct kineto_joined {
+	struct runs *told;
+	bool has_steps;
+	uint64_t *used; /* a bit a launch, in the order of all of them; owned */
+	uint32_t *used_before; /* a word: bits of the words before; owned */
+	uint32_t n_launches;
+};
+
+/* k->kept is gone afterwards. */
+bool kineto_joined_init(struct kineto_joined *j, struct kineto *k);
+void kineto_joined_fini(struct kineto_joined *j); /* zeroed is fine */
+/* Each runs_next() is a struct kept. NULL only with no_memory; end it with trace_read_end(). */
+struct runs_reader *kineto_joined_read(struct kineto_joined *j, struct kineto *k);
+/* Its launch as numbered among those that have work. */
+uint32_t kineto_launch(const struct kineto_joined *j, const struct kept *v);
+
+/* All that was kept as events of that rank. False without memory. */
 bool kineto_tell(struct kineto *k, struct trace_rank *r, uint64_t *ret_n_events);

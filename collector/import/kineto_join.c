@@ -13,9 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_CALLS (1u << 20) /* of all ranks: the first ones of each place the files as well as all of them do */
+
 struct list {
 	struct foreign_call *v;
-	size_t n;
+	size_t n, n_alloc;
 };
 
 /* A call of another step is another call, however regular the steps are: ranks number
@@ -29,71 +31,90 @@ static uint64_t kind_of(const struct event *ev)
 	return (k ^ k >> 29) | 1; /* 0 would be unknown */
 }
 
-/* Of one group, in the order of the entries. */
-static bool list_calls(struct trace *t, struct trace_rank *r, const char *group, struct list *ret)
+static bool grow(struct trace *t, struct list *l)
 {
-	uint32_t name = 0;
+	struct foreign_call *grown;
 
-	*ret = (struct list){ calloc(r->n_events[TRACE_DEVICE] / 2 + 1, sizeof *ret->v), 0 };
-	if (!ret->v) {
+	if (l->n < l->n_alloc)
+		return true;
+	grown = realloc(l->v, (l->n_alloc ? 2 * l->n_alloc : 256) * sizeof *grown);
+	if (!grown) {
 		t->no_memory = true;
 		return false;
 	}
+	l->v = grown;
+	l->n_alloc = l->n_alloc ? 2 * l->n_alloc : 256;
+	return true;
+}
+
+/* Of one group, in the order of the entries. */
+static bool list_calls(struct trace *t, struct trace_rank *r, const char *group, size_t max, struct list *ret)
+{
+	struct runs_reader *in = trace_read_calls(t, r);
+	const struct trace_call *c;
+	uint32_t name = 0;
+
 	for (uint32_t i = 0; i < r->n_names; i++)
 		if (strcmp(r->names[i], group) == 0)
 			name = i + 1;
-	for (size_t i = 0; name && i + 1 < r->n_events[TRACE_DEVICE]; i++) {
-		const struct event *b = &r->events[TRACE_DEVICE][i], *e = b + 1;
+	while (in && ret->n < max && (c = runs_next(in))) {
+		const struct event *b = &c->begin;
 
-		/* A reader says both one after the other. */
-		if (b->kind != EVENT_COLL_BEGIN || b->name != name || e->kind != EVENT_COLL_END)
+		if (b->name != name || name == 0)
 			continue;
-		if (ret->n == FOREIGN_MAX_CALLS)
+		if (!grow(t, ret))
 			break;
 		ret->v[ret->n++] = (struct foreign_call){
-			.enter_ns = (int64_t)b->tick, .exit_ns = (int64_t)e->tick,
-			.kind = kind_of(b),
+			.enter_ns = (int64_t)b->tick, .exit_ns = c->end_ns, .kind = kind_of(b),
 			.proves = b->flags >> 8 == OP_ALL_REDUCE || b->flags >> 8 == OP_ALL_GATHER ||
 				  b->flags >> 8 == OP_REDUCE_SCATTER || b->flags >> 8 == OP_BARRIER,
 		};
 	}
-	return true;
+	return trace_read_end(t, in);
+}
+
+/* Calls by the name of their group: of n_names + 1, and the name that first has the most.
+ * NULL without memory. */
+static uint64_t *count_calls(struct trace *t, struct trace_rank *r, uint32_t *ret_most)
+{
+	uint64_t *counts = calloc((size_t)r->n_names + 1, sizeof *counts);
+	struct runs_reader *in = trace_read_calls(t, r);
+	const struct trace_call *c;
+
+	*ret_most = 0;
+	while (counts && in && (c = runs_next(in))) {
+		uint32_t name = c->begin.name;
+
+		if (++counts[name] > counts[*ret_most] && name != 0)
+			*ret_most = name;
+	}
+	t->no_memory |= !counts;
+	if (trace_read_end(t, in))
+		return counts;
+	free(counts);
+	return NULL;
 }
 
 /* The group of most calls. */
-static const char *main_group(const struct trace_rank *r)
+static const char *main_group(struct trace *t, struct trace_rank *r)
 {
-	uint32_t best = 0, *counts = calloc((size_t)r->n_names + 1, sizeof *counts);
-	const char *name = NULL;
+	uint32_t most;
+	uint64_t *counts = count_calls(t, r, &most);
 
-	for (size_t i = 0; counts && i < r->n_events[TRACE_DEVICE]; i++) {
-		const struct event *ev = &r->events[TRACE_DEVICE][i];
-
-		if (ev->kind == EVENT_COLL_BEGIN && ev->name && ++counts[ev->name] > best) {
-			best = counts[ev->name];
-			name = r->names[ev->name - 1];
-		}
-	}
 	free(counts);
-	return name;
+	return counts && most ? r->names[most - 1] : NULL;
 }
 
 /* Its groups get names that no other rank has. */
 static bool keep_apart(struct trace *t, struct trace_rank *r)
 {
-	bool *is_group = calloc((size_t)r->n_names + 1, sizeof *is_group);
+	uint32_t most;
+	uint64_t *counts = count_calls(t, r, &most);
 
-	if (!is_group) {
-		t->no_memory = true;
-		return false;
-	}
-	for (size_t i = 0; i < r->n_events[TRACE_DEVICE]; i++)
-		if (r->events[TRACE_DEVICE][i].kind == EVENT_COLL_BEGIN)
-			is_group[r->events[TRACE_DEVICE][i].name] = true;
-	for (uint32_t i = 0; i < r->n_names; i++) {
+	for (uint32_t i = 0; counts && i < r->n_names; i++) {
 		char *apart;
 
-		if (!is_group[i + 1])
+		if (counts[i + 1] == 0)
 			continue;
 		if (asprintf(&apart, "%.160s of rank %d alone", r->names[i], r->rank) < 0) {
 			t->no_memory = true;
@@ -102,7 +123,7 @@ static bool keep_apart(struct trace *t, struct trace_rank *r)
 		free(r->names[i]);
 		r->names[i] = apart;
 	}
-	free(is_group);
+	free(counts);
 	return !t->no_memory;
 }
 
@@ -140,7 +161,7 @@ static bool align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs
 
 	t->no_memory |= !fine;
 	for (uint32_t i = 0; i < t->n_ranks && fine; i++) {
-		fine = list_calls(t, &t->ranks[i], group, &lists[i]);
+		fine = list_calls(t, &t->ranks[i], group, MAX_CALLS / t->n_ranks, &lists[i]);
 		if (fine)
 			ranks[i] = (struct foreign_rank){ lists[i].v, lists[i].n };
 	}
@@ -186,7 +207,7 @@ bool kineto_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)
 				    "their entries"
 				  : "one machine: its clock";
 	for (uint32_t i = 0; i < t->n_ranks && !group; i++)
-		group = main_group(&t->ranks[i]);
+		group = main_group(t, &t->ranks[i]);
 	if (t->n_ranks < 2)
 		return true;
 	if (!group) {

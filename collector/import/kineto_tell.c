@@ -5,151 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- launches and steps ---- */
-
-static int by_begin(const void *a, const void *b)
-{
-	const struct kept *x = a, *y = b;
-
-	if (x->begin_ns != y->begin_ns)
-		return x->begin_ns < y->begin_ns ? -1 : 1;
-	if (x->sort != y->sort)
-		return (int)x->sort - (int)y->sort;
-	return (x->number > y->number) - (x->number < y->number);
-}
-
-struct link {
-	int64_t number;
-	uint32_t at;
-};
-
-static int by_number(const void *a, const void *b)
-{
-	const struct link *x = a, *y = b;
-
-	if (x->number != y->number)
-		return x->number < y->number ? -1 : 1;
-	return (x->at > y->at) - (x->at < y->at);
-}
-
-static const struct link *find_link(const struct link *v, size_t n, int64_t number)
-{
-	struct link key = { number, 0 };
-	size_t lo = 0, hi = n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (by_number(&v[mid], &key) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < n && v[lo].number == number ? &v[lo] : NULL;
-}
-
-static struct link *make_links(struct kineto *k, enum kept_sort sort, size_t *ret_n)
-{
-	struct link *v = malloc(((size_t)k->n + 1) * sizeof *v);
-
-	*ret_n = 0;
-	if (!v) {
-		k->trace->no_memory = true;
-		return NULL;
-	}
-	for (uint32_t i = 0; i < k->n; i++)
-		if (k->v[i].sort == sort && k->v[i].number >= 0)
-			v[(*ret_n)++] = (struct link){ k->v[i].number, i };
-	qsort(v, *ret_n, sizeof *v, by_number);
-	return v;
-}
-
-/* Of what the host does: the last step that had begun. A step counts from its begin to
- * the next one's; behind the last one's end it is nobody's. */
-static void number_steps(struct kineto *k)
-{
-	uint32_t step = EVENT_STEP_UNKNOWN;
-	int64_t end_ns = 0;
-
-	for (uint32_t i = 0; i < k->n; i++) {
-		struct kept *v = &k->v[i];
-
-		if (v->sort == KEPT_STEP) {
-			step = v->number < EVENT_STEP_UNKNOWN - 1 ? (uint32_t)v->number : EVENT_STEP_UNKNOWN;
-			end_ns = v->end_ns;
-		}
-		v->step = v->begin_ns < end_ns || v->sort == KEPT_STEP ? step : EVENT_STEP_UNKNOWN;
-	}
-}
-
-/* A launch within the host's note about a collective is that collective's. */
-static void note_launches(struct kineto *k)
-{
-	const struct kept *note = NULL;
-
-	for (uint32_t i = 0; i < k->n; i++) {
-		if (k->v[i].sort == KEPT_NOTE)
-			note = &k->v[i];
-		else if (k->v[i].sort == KEPT_LAUNCH && note && k->v[i].begin_ns <= note->end_ns)
-			k->v[i].note = note->name;
-	}
-}
-
-static bool is_device(const struct kept *v)
-{
-	return v->sort == KEPT_WORK || v->sort == KEPT_CALL;
-}
-
-/* Launches are numbered in their order: those whose work is in the file. Work belongs
- * to the step of its launch, and a call is what the host said of it. */
-static bool join_launches(struct kineto *k)
-{
-	size_t n_launches, n_params;
-	struct link *launches = make_links(k, KEPT_LAUNCH, &n_launches);
-	struct link *params = make_links(k, KEPT_PARAMS, &n_params);
-	uint32_t n = 0;
-	bool fine = launches && params;
-
-	for (uint32_t i = 0; fine && i < k->n; i++) {
-		const struct link *at = is_device(&k->v[i]) && k->v[i].number >= 0
-						? find_link(launches, n_launches, k->v[i].number)
-						: NULL;
-
-		if (at)
-			k->v[at->at].launch = UINT32_MAX;
-	}
-	for (uint32_t i = 0; fine && i < k->n; i++)
-		if (k->v[i].sort == KEPT_LAUNCH && k->v[i].launch == UINT32_MAX)
-			k->v[i].launch = ++n;
-	for (uint32_t i = 0; fine && i < k->n; i++) {
-		struct kept *v = &k->v[i];
-		const struct link *at;
-
-		if (!is_device(v))
-			continue;
-		at = v->number >= 0 ? find_link(launches, n_launches, v->number) : NULL;
-		if (at) {
-			struct kept *launch = &k->v[at->at];
-
-			v->launch = launch->launch;
-			v->launched_ns = launch->begin_ns;
-			v->note = launch->note;
-			v->step = launch->step;
-			launch->stream = v->stream;
-			launch->name = v->name;
-			v->external = v->external >= 0 ? v->external : launch->external;
-		}
-		at = v->sort == KEPT_CALL && v->call == 0 && v->external >= 0
-			     ? find_link(params, n_params, v->external)
-			     : NULL;
-		if (at)
-			v->call = k->v[at->at].call;
-	}
-	free(launches);
-	free(params);
-	return fine;
-}
-
 /* ---- collectives ---- */
 
 static enum event_op op_of(const char *name)
@@ -235,17 +90,23 @@ struct teller {
 	struct counter groups[256];
 	uint32_t n_groups;
 	uint64_t n_said;
-	bool full;
+	bool has_steps;
 };
 
-static void say(struct teller *w, const struct kept *v, unsigned ring, int64_t at_ns, enum event_kind kind,
+static struct event event_of(const struct teller *w, const struct kept *v, int64_t at_ns, enum event_kind kind,
+			     unsigned flags, uint32_t name, uint32_t low, uint64_t b)
+{
+	return (struct event){ .tick = (uint64_t)(w->k->base_ns + at_ns), .kind = (uint16_t)kind,
+			       .flags = (uint16_t)flags, .name = name, .a = event_a(v->step, low), .b = b };
+}
+
+static bool say(struct teller *w, const struct kept *v, unsigned ring, int64_t at_ns, enum event_kind kind,
 		unsigned flags, uint32_t name, uint32_t low, uint64_t b)
 {
-	struct event ev = { .tick = (uint64_t)(w->k->base_ns + at_ns), .kind = (uint16_t)kind,
-			    .flags = (uint16_t)flags, .name = name, .a = event_a(v->step, low), .b = b };
+	struct event ev = event_of(w, v, at_ns, kind, flags, name, low, b);
 
-	w->full |= !trace_say(w->k->trace, w->r, ring, &ev);
 	w->n_said++;
+	return trace_say(w->k->trace, w->r, ring, &ev);
 }
 
 static uint32_t name_of(struct teller *w, const struct kept *v)
@@ -276,7 +137,13 @@ static void name_group(const struct call *c, char *out, size_t n_out)
 		snprintf(out, n_out, "%s", c->group);
 }
 
-static void tell_call(struct teller *w, const struct kept *v, bool has_steps)
+static bool tell_work(struct teller *w, const struct kept *v)
+{
+	return say(w, v, TRACE_DEVICE, v->begin_ns, EVENT_KERNEL_BEGIN, v->stream, name_of(w, v), v->launch, 0) &&
+	       say(w, v, TRACE_DEVICE, v->end_ns, EVENT_KERNEL_END, v->stream, name_of(w, v), v->launch, 0);
+}
+
+static bool tell_call(struct teller *w, const struct kept *v)
 {
 	const struct call *c = v->call ? &w->k->calls[v->call - 1] : NULL;
 	const char *kernel = v->name ? w->k->names[v->name - 1] : "";
@@ -288,98 +155,73 @@ static void tell_call(struct teller *w, const struct kept *v, bool has_steps)
 	int32_t ranks[128];
 	uint32_t n_ranks, group, number;
 	uint64_t bytes = c && c->n_in > 0 && c->n_in < INT64_C(1) << 50 ? (uint64_t)c->n_in * element_bytes : 0;
+	struct event begin, end;
 	char name[160];
 
 	/* Ranks begin to record at different calls; the steps are the same. A message has
 	 * two ends that the file does not name. */
-	if ((has_steps && v->step == EVENT_STEP_UNKNOWN) || op == OP_UNKNOWN) {
-		say(w, v, TRACE_DEVICE, v->begin_ns, EVENT_KERNEL_BEGIN, v->stream, name_of(w, v), v->launch, 0);
-		say(w, v, TRACE_DEVICE, v->end_ns, EVENT_KERNEL_END, v->stream, name_of(w, v), v->launch, 0);
-		return;
-	}
+	if ((w->has_steps && v->step == EVENT_STEP_UNKNOWN) || op == OP_UNKNOWN)
+		return tell_work(w, v);
 	name_group(c, name, sizeof name);
 	group = trace_name(w->k->trace, w->r, name);
 	number = next_number(w, group);
 	if (number == UINT32_MAX)
-		return;
+		return true;
 	n_ranks = c && !c->ranks_cut ? parse_ranks(c->ranks, ranks, 128) : 0;
-	if (n_ranks > 0 && (c->size < 0 || c->size == n_ranks))
-		w->full |= !trace_group(w->k->trace, name, ranks, n_ranks);
-	if (v->launch)
-		say(w, v, TRACE_HOST, v->launched_ns, EVENT_COLL_SUBMIT, flags, group, number,
-		    event_submit_b(-1, v->launch));
-	say(w, v, TRACE_DEVICE, v->begin_ns, EVENT_COLL_BEGIN, flags, group, number, bytes);
-	say(w, v, TRACE_DEVICE, v->end_ns, EVENT_COLL_END, flags, group, number, bytes);
+	if (n_ranks > 0 && (c->size < 0 || c->size == n_ranks) && !trace_group(w->k->trace, name, ranks, n_ranks))
+		return false;
+	if (v->launch && !say(w, v, TRACE_HOST, v->launched_ns, EVENT_COLL_SUBMIT, flags, group, number,
+			      event_submit_b(-1, v->launch)))
+		return false;
+	begin = event_of(w, v, v->begin_ns, EVENT_COLL_BEGIN, flags, group, number, bytes);
+	end = event_of(w, v, v->end_ns, EVENT_COLL_END, flags, group, number, bytes);
+	w->n_said += 2;
+	return trace_say_call(w->k->trace, w->r, &begin, &end);
 }
 
 /* ---- all of it ---- */
 
-static void tell(struct teller *w, const struct kept *v, bool has_steps)
+static bool tell(struct teller *w, const struct kept *v)
 {
 	switch ((enum kept_sort)v->sort) {
 	case KEPT_STEP:
-		if (v->step == EVENT_STEP_UNKNOWN)
-			return;
-		say(w, v, TRACE_HOST, v->begin_ns, EVENT_STEP_BEGIN, 0, 0, 0, 0);
-		say(w, v, TRACE_HOST, v->end_ns, EVENT_STEP_END, 0, 0, 0, 0);
-		return;
+		return v->step == EVENT_STEP_UNKNOWN ||
+		       (say(w, v, TRACE_HOST, v->begin_ns, EVENT_STEP_BEGIN, 0, 0, 0, 0) &&
+			say(w, v, TRACE_HOST, v->end_ns, EVENT_STEP_END, 0, 0, 0, 0));
 	case KEPT_LAUNCH:
-		if (v->launch)
-			say(w, v, TRACE_HOST, v->begin_ns, EVENT_LAUNCH, v->stream, name_of(w, v), v->launch,
-			    0);
-		return;
+		return say(w, v, TRACE_HOST, v->begin_ns, EVENT_LAUNCH, v->stream, name_of(w, v), v->launch, 0);
 	case KEPT_WAIT:
-		say(w, v, TRACE_HOST, v->begin_ns, EVENT_HOST_WAIT_BEGIN, 0, 0, 0, 0);
-		say(w, v, TRACE_HOST, v->end_ns, EVENT_HOST_WAIT_END, 0, 0, 0, 0);
-		return;
+		return say(w, v, TRACE_HOST, v->begin_ns, EVENT_HOST_WAIT_BEGIN, 0, 0, 0, 0) &&
+		       say(w, v, TRACE_HOST, v->end_ns, EVENT_HOST_WAIT_END, 0, 0, 0, 0);
 	case KEPT_WORK:
-		say(w, v, TRACE_DEVICE, v->begin_ns, EVENT_KERNEL_BEGIN, v->stream, name_of(w, v), v->launch,
-		    0);
-		say(w, v, TRACE_DEVICE, v->end_ns, EVENT_KERNEL_END, v->stream, name_of(w, v), v->launch, 0);
-		return;
+		return tell_work(w, v);
 	case KEPT_CALL:
-		tell_call(w, v, has_steps);
-		return;
+		return tell_call(w, v);
 	case KEPT_NOTE:
 	case KEPT_PARAMS:
-		return;
+		break;
 	}
-}
-
-/* A step's annotation may stand twice, for the host and for the device. */
-static void drop_repeated_steps(struct kineto *k)
-{
-	const struct kept *last = NULL;
-
-	for (uint32_t i = 0; i < k->n; i++) {
-		struct kept *v = &k->v[i];
-
-		if (v->sort != KEPT_STEP)
-			continue;
-		if (last && (v->number <= last->number || v->begin_ns < last->end_ns))
-			v->step = EVENT_STEP_UNKNOWN; /* out of order: no step of a loop */
-		else
-			last = v;
-	}
+	return true;
 }
 
 bool kineto_tell(struct kineto *k, struct trace_rank *r, uint64_t *ret_n_events)
 {
+	struct kineto_joined j;
+	struct runs_reader *in = NULL;
 	struct teller w = { .k = k, .r = r };
-	bool has_steps = false;
+	const struct kept *next;
+	bool fine = kineto_joined_init(&j, k) && (in = kineto_joined_read(&j, k));
 
-	qsort(k->v, k->n, sizeof *k->v, by_begin);
-	number_steps(k);
-	note_launches(k);
-	if (!join_launches(k))
-		return false;
-	drop_repeated_steps(k);
-	for (uint32_t i = 0; i < k->n; i++)
-		has_steps |= k->v[i].sort == KEPT_STEP;
-	for (uint32_t i = 0; i < k->n && !w.full; i++)
-		tell(&w, &k->v[i], has_steps);
+	w.has_steps = j.has_steps;
+	while (fine && (next = runs_next(in))) {
+		struct kept v = *next;
+
+		v.launch = kineto_launch(&j, next);
+		fine = tell(&w, &v);
+	}
+	if (in)
+		fine = trace_read_end(k->trace, in) && fine;
+	kineto_joined_fini(&j);
 	*ret_n_events = w.n_said;
-	if (w.full)
-		return kineto_fail(k, "has more events than %u", TRACE_MAX_EVENTS);
-	return true;
+	return fine;
 }

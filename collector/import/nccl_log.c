@@ -271,7 +271,7 @@ static void read_line(struct nccl_log *l, char *line)
 	read_prefix(line, level, &p);
 	for (;;) {
 		const char *after = find_level(text, &next_text, &next_warning);
-		char mark[NCCL_MARK];
+		char host[NCCL_HOST];
 
 		if (after)
 			read_prefix(text, after, &next);
@@ -282,8 +282,8 @@ static void read_line(struct nccl_log *l, char *line)
 		} else if (p.known) {
 			struct nccl_worker *w;
 
-			nccl_mark(p.host, p.n_host, mark);
-			w = find_worker(l, mark, p.pid, p.tid, p.device);
+			nccl_host(p.host, p.n_host, host);
+			w = find_worker(l, host, p.pid, p.tid, p.device);
 			if (w)
 				nccl_log_message(l, w, p.at, warning, text);
 		}
@@ -455,4 +455,4 @@ static bool is_log(const struct import_head *h)
 }
 
 /* Joined behind all formats that tell events (nccl_topology_put.c). */
-const struct import_format format_nccl_log = { "NCCL log", is_log, read_file, NULL };
+const struct import_format format_nccl_log = { "NCCL log", is_log, read_file, NULL, true };

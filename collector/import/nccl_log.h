@@ -12,7 +12,7 @@
 #define NCCL_LOG_MAX_COMMS 4096 /* of a process */
 
 struct nccl_worker { /* a thread, with its device */
-	char host[NCCL_MARK];
+	char host[NCCL_HOST];
 	int64_t pid, tid, device;
 	uint32_t process; /* index */
 	uint32_t comm;	  /* index + 1: what its lines are of; 0 = of a set-up that is not told yet */
@@ -23,7 +23,7 @@ struct nccl_worker { /* a thread, with its device */
 };
 
 struct nccl_process { /* a thread's process and device */
-	char host[NCCL_MARK];
+	char host[NCCL_HOST];
 	int64_t pid, device;
 	uint32_t n_comms, last_comm; /* index + 1 */
 	char version[40];	     /* "" = it did not say */

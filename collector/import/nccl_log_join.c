@@ -50,7 +50,7 @@ static bool take_rank(struct join *j, const struct trace_row *r)
 	uint32_t i = find_comm(j, key);
 	struct joined *c;
 	const char *sitting;
-	char seat[NCCL_KEY + 32], who[NCCL_MARK + 48];
+	char seat[NCCL_KEY + 32], who[NCCL_HOST + 48];
 
 	if (i == UINT32_MAX) {
 		i = j->n_comms++;

@@ -1,5 +1,5 @@
 #include "timeline_internal.h"
-#include "trace_event.h"
+#include "trace_events.h"
 
 #include "../graph/replay.h"
 
@@ -177,23 +177,19 @@ static bool take_name(struct timeline *l, const struct trace_event *ev)
 	return true;
 }
 
-static bool read_events(struct timeline *l, struct json_scan *s)
+static bool read_events(struct timeline *l, struct trace_events *s)
 {
+	enum trace_events_got got;
 	struct trace_event ev;
-	enum json_token t;
 
-	while ((t = json_scan_next(s)) == JSON_SCAN_OBJECT) {
-		bool fine = trace_event_read(s, &ev);
-
-		if (fine && ev.phase == 'X')
-			fine = take_span(l, &ev);
-		else if (fine && ev.phase == 'M')
-			fine = take_name(l, &ev);
-		if (!fine)
-			return timeline_fail(l, "is no JSON: %s", s->why);
-	}
-	if (t != JSON_SCAN_ARRAY_END || json_scan_next(s) != JSON_SCAN_END)
-		return timeline_fail(l, s->failed ? "is no JSON: %s" : "is no list of events%s", s->why);
+	while ((got = trace_events_next(s, &ev)) == TRACE_EVENTS_ONE)
+		if ((ev.phase == 'X' && !take_span(l, &ev)) || (ev.phase == 'M' && !take_name(l, &ev)))
+			return false;
+	if (got == TRACE_EVENTS_BAD)
+		return timeline_fail(l, "%s", trace_events_why(s));
+	if (!trace_events_is_list(s) || trace_events_unclosed(s))
+		return timeline_fail(l, trace_events_unclosed(s) ? "is not whole: its list of events does not end"
+								 : "is no list of events");
 	return true;
 }
 
@@ -388,7 +384,7 @@ static void say_what_differs(struct timeline *l)
 		snprintf(l->why + at, l->n_why - at, "%s; it is not replayed: %s", at ? "" : "ok", l->not_replayed);
 }
 
-bool timeline_read(struct trace *t, struct json_scan *s, uint64_t *ret_n_events, char *why, size_t n_why)
+bool timeline_read(struct trace *t, struct trace_events *s, uint64_t *ret_n_events, char *why, size_t n_why)
 {
 	struct timeline l = { .trace = t, .why = why, .n_why = n_why };
 	bool fine;
@@ -406,8 +402,10 @@ bool timeline_read(struct trace *t, struct json_scan *s, uint64_t *ret_n_events,
 		close_gaps(&l);
 	fine = fine && timeline_join(&l) && timeline_what_if(&l) && timeline_tell(&l);
 	*ret_n_events = l.n_ops;
-	if (fine)
+	if (fine) {
 		say_what_differs(&l);
+		trace_events_remark(s, why, n_why);
+	}
 	free_all(&l);
 	return fine;
 }
@@ -420,15 +418,11 @@ static bool is_timeline(const struct import_head *h)
 static enum import_outcome read_file(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
 				     size_t n_why)
 {
-	struct json_scan *s = malloc(sizeof *s);
-	bool fine = false;
+	struct trace_events *s = trace_events_open(read, arg, NULL);
+	bool fine = s && timeline_read(t, s, &in->n_events, why, n_why);
 
 	t->no_memory |= !s;
-	if (s) {
-		json_scan_init(s, read, arg);
-		fine = json_scan_next(s) == JSON_SCAN_ARRAY && timeline_read(t, s, &in->n_events, why, n_why);
-	}
-	free(s);
+	trace_events_close(s);
 	return fine ? IMPORT_OK : IMPORT_FAILED;
 }
 

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "trace.h"
-#include "json_scan.h"
+#include "trace_events.h"
 
 #define TIMELINE_MAX_OPS (1u << 22)
 
@@ -21,4 +21,4 @@
  * why says so (n_why bytes), unless t->no_memory. */
 extern const struct import_format format_timeline;
 
-bool timeline_read(struct trace *t, struct json_scan *s, uint64_t *ret_n_events, char *why, size_t n_why);
+bool timeline_read(struct trace *t, struct trace_events *s, uint64_t *ret_n_events, char *why, size_t n_why);

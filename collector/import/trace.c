@@ -24,7 +24,8 @@ void trace_fini(struct trace *t)
 		struct trace_rank *r = &t->ranks[i];
 
 		for (unsigned k = 0; k < TRACE_RINGS; k++)
-			free(r->events[k]);
+			runs_free(r->events[k]);
+		runs_free(r->calls);
 		for (uint32_t k = 0; k < r->n_names; k++)
 			free(r->names[k]);
 		for (uint32_t k = 0; k < r->n_records; k++) {
@@ -43,10 +44,14 @@ void trace_fini(struct trace *t)
 		free((char *)t->what_ifs[i].name);
 	for (uint32_t i = 0; i < t->n_rows; i++)
 		free_row(&t->rows[i]);
+	for (uint32_t i = 0; i < t->n_secrets; i++)
+		free(t->secrets[i].name);
+	free(t->secrets);
 	free(t->rows);
 	free(t->ranks);
 	free(t->groups);
 	free(t->what_ifs);
+	spill_unref(t->spill);
 	trace_init(t);
 }
 
@@ -82,11 +87,23 @@ struct trace_rank *trace_add_rank(struct trace *t, int32_t rank, const char *hos
 	if (!r)
 		return NULL;
 	r->rank = rank;
+	r->first_ns = INT64_MAX;
+	r->last_ns = INT64_MIN;
 	snprintf(r->host, sizeof r->host, "%s", host);
 	r->name_ids = json_object();
 	if (!r->name_ids)
 		t->no_memory = true;
 	return r->name_ids ? r : NULL;
+}
+
+/* Is there room for texts and numbers of that size, in n allocations? */
+static bool keep(struct trace *t, size_t n_bytes, size_t n)
+{
+	n_bytes += 16 * n;
+	if (t->kept_bytes + n_bytes > TRACE_MAX_KEPT_BYTES)
+		return false;
+	t->kept_bytes += n_bytes;
+	return true;
 }
 
 uint32_t trace_name(struct trace *t, struct trace_rank *r, const char *name)
@@ -96,7 +113,7 @@ uint32_t trace_name(struct trace *t, struct trace_rank *r, const char *name)
 
 	if (known)
 		return (uint32_t)json_integer_value(known);
-	if (!name[0] || r->n_names == TRACE_MAX_NAMES)
+	if (!name[0] || r->n_names == TRACE_MAX_NAMES || !keep(t, 2 * strlen(name) + 64, 4))
 		return 0;
 	/* What is no UTF-8 has no name. */
 	if (json_object_set_new(r->name_ids, name, json_integer(r->n_names + 1)) != 0)
@@ -113,31 +130,16 @@ uint32_t trace_name(struct trace *t, struct trace_rank *r, const char *name)
 	return r->n_names;
 }
 
-bool trace_say(struct trace *t, struct trace_rank *r, unsigned ring, const struct event *ev)
-{
-	if (r->n_events[ring] == r->n_events_alloc[ring]) {
-		size_t want = r->n_events_alloc[ring] ? 2 * r->n_events_alloc[ring] : 256;
-		struct event *grown;
-
-		if (want > TRACE_MAX_EVENTS)
-			return false;
-		grown = realloc(r->events[ring], want * sizeof *grown);
-		if (!grown) {
-			t->no_memory = true;
-			return false;
-		}
-		r->events[ring] = grown;
-		r->n_events_alloc[ring] = want;
-	}
-	r->events[ring][r->n_events[ring]++] = *ev;
-	return true;
-}
-
 bool trace_note(struct trace *t, struct trace_rank *r, int64_t at_ns, const char *category,
 		const char *fields)
 {
-	struct trace_record *v = more(t, &r->records, &r->n_records, &r->n_records_alloc, sizeof *v);
+	struct trace_record *v;
 
+	if (!keep(t, sizeof *v + strlen(category) + strlen(fields), 2)) {
+		t->n_left_out++;
+		return true;
+	}
+	v = more(t, &r->records, &r->n_records, &r->n_records_alloc, sizeof *v);
 	if (!v)
 		return false;
 	*v = (struct trace_record){ at_ns, strdup(category), strdup(fields) };
@@ -171,13 +173,35 @@ bool trace_group(struct trace *t, const char *name, const int32_t *ranks, uint32
 	return true;
 }
 
+static size_t row_bytes(const char *types, va_list args)
+{
+	size_t n = sizeof(struct trace_row);
+
+	for (; *types; types++) {
+		const char *text = NULL;
+
+		if (*types == 'i')
+			(void)va_arg(args, int64_t);
+		else if (*types == 'r')
+			(void)va_arg(args, double);
+		else
+			text = va_arg(args, const char *);
+		n += sizeof(struct trace_value) + (text ? strlen(text) + 17 : 0);
+	}
+	return n;
+}
+
 bool trace_row(struct trace *t, const char *table, const char *types, ...)
 {
 	struct trace_row *r;
+	size_t n_bytes;
 	va_list args;
 
-	if (t->n_rows == TRACE_MAX_ROWS) {
-		t->n_rows_left_out++;
+	va_start(args, types);
+	n_bytes = row_bytes(types, args);
+	va_end(args);
+	if (t->n_rows == TRACE_MAX_ROWS || !keep(t, n_bytes, 1)) {
+		t->n_left_out++;
 		return true;
 	}
 	r = more(t, &t->rows, &t->n_rows, &t->n_rows_alloc, sizeof *r);
@@ -214,58 +238,22 @@ void trace_forget_rows(struct trace *t, uint32_t n)
 		free_row(&t->rows[--t->n_rows]);
 }
 
-struct placed {
-	struct event ev;
-	uint32_t at;
-};
-
-/* Of one time: what ends, the end of the step, the begin of one, what begins. Nothing
- * that a reader says has no length. */
-static int turn(unsigned kind)
+bool trace_secret(struct trace *t, bool is_user, const char *name)
 {
-	switch (kind) {
-	case EVENT_PHASE_END:
-	case EVENT_COLL_END:
-	case EVENT_WORK_END:
-	case EVENT_HOST_WAIT_END:
-	case EVENT_KERNEL_END:
-		return 0;
-	case EVENT_STEP_END:
-		return 1;
-	case EVENT_STEP_BEGIN:
-		return 2;
-	default:
-		return 3;
-	}
-}
+	struct trace_secret *v;
 
-static int by_time(const void *a, const void *b)
-{
-	const struct placed *x = a, *y = b;
-
-	if (x->ev.tick != y->ev.tick)
-		return x->ev.tick < y->ev.tick ? -1 : 1;
-	if (turn(x->ev.kind) != turn(y->ev.kind))
-		return turn(x->ev.kind) - turn(y->ev.kind);
-	return x->at < y->at ? -1 : x->at > y->at;
-}
-
-bool trace_sort(struct trace *t, struct trace_rank *r)
-{
-	for (unsigned ring = 0; ring < TRACE_RINGS; ring++) {
-		size_t n = r->n_events[ring];
-		struct placed *v = malloc((n + 1) * sizeof *v);
-
-		if (!v) {
-			t->no_memory = true;
-			return false;
-		}
-		for (size_t i = 0; i < n; i++)
-			v[i] = (struct placed){ r->events[ring][i], (uint32_t)i };
-		qsort(v, n, sizeof *v, by_time);
-		for (size_t i = 0; i < n; i++)
-			r->events[ring][i] = v[i].ev;
-		free(v);
-	}
-	return true;
+	for (uint32_t i = 0; i < t->n_secrets; i++)
+		if (t->secrets[i].is_user == is_user && strcmp(t->secrets[i].name, name) == 0)
+			return true;
+	if (t->n_secrets == TRACE_MAX_SECRETS || strlen(name) > 254)
+		return true;
+	v = more(t, &t->secrets, &t->n_secrets, &t->n_secrets_alloc, sizeof *v);
+	if (!v)
+		return false;
+	*v = (struct trace_secret){ is_user, strdup(name) };
+	if (v->name)
+		return true;
+	t->n_secrets--;
+	t->no_memory = true;
+	return false;
 }

@@ -3,9 +3,12 @@
  */
 #pragma once
 
-#include "json_scan.h"
+#include "json_walk.h"
+
+#include <stdint.h>
 
 #define TRACE_NO_NUMBER INT64_MIN
+#define TRACE_MAX_ARGS 64 /* further ones are not found by their names */
 
 /* Numbers of "args" that somebody reads. */
 enum trace_number {
@@ -33,16 +36,28 @@ enum trace_text {
 };
 
 struct trace_event {
-	char phase; /* X, M, s, f …; 0 = none */
+	char phase; /* X, M, s, f, B, E, b, e …; 0 = none */
 	char name[256], category[64];
-	char pid[64], tid[64]; /* numbers or texts */
+	char pid[64], tid[64], id[64]; /* numbers or texts */
 	bool has_time, has_duration;
 	int64_t ts_ns, dur_ns;
 	int64_t numbers[TRACE_N_NUMBERS]; /* TRACE_NO_NUMBER */
 	char texts[TRACE_N_TEXTS][256];	  /* "" */
 	bool cut[TRACE_N_TEXTS];
+	/* The object's text, and its arguments: by trace_event_arg(). */
+	const char *text;
+	size_t n_text;
+	struct json_item args[TRACE_MAX_ARGS];
+	unsigned n_args;
+	bool in_args;
 };
 
-/* The object whose begin was just read. False when the scan is bad. What is of an
- * unexpected type is as if it was not there. */
-bool trace_event_read(struct json_scan *s, struct trace_event *ret);
+/* False when it is no JSON, or no object. What is of an unexpected type is as if it was not
+ * there; of two members with one name, the last counts. */
+bool trace_event_read(struct json_walk *w, const char *text, size_t n, struct trace_event *ret);
+
+/* An argument by its name, of the first level, while the event's text is there: strings, numbers
+ * and words as text (cut to n_out), numbers and strings of digits as integers. False: not there,
+ * or a list or an object (of which text has everything). */
+bool trace_event_arg(const struct trace_event *ev, const char *name, char *out, size_t n_out);
+bool trace_event_arg_integer(const struct trace_event *ev, const char *name, int64_t *ret);

@@ -5,19 +5,16 @@
 
 static bool read_one(struct trace *t, struct trace_input *in, const unsigned char *data, size_t n)
 {
-	struct json_scan *s = malloc(sizeof *s);
 	struct bytes b = { data, n, 0 };
+	struct trace_events *s = trace_events_open(read_bytes, &b, NULL);
 	char why[200] = "";
-	bool fine = false;
+	bool fine;
 
 	CHECK(s);
-	json_scan_init(s, read_bytes, &b);
-	if (json_scan_next(s) == JSON_SCAN_OBJECT) {
-		fine = kineto_read(t, in, s, why, sizeof why) == IMPORT_OK;
-		CHECK(fine || (why[0] && memchr(why, '\0', sizeof why)));
-	}
+	fine = kineto_read(t, in, s, why, sizeof why) == IMPORT_OK;
+	CHECK(fine || (why[0] && memchr(why, '\0', sizeof why)));
 	in->fine = fine;
-	free(s);
+	trace_events_close(s);
 	return fine;
 }
 

@@ -4,6 +4,19 @@
 
 extern const struct import_format format_nccl_inspector;
 
+static size_t count_calls(struct trace *t, struct trace_rank *r)
+{
+	struct runs_reader *in = trace_read(t, r, TRACE_DEVICE);
+	const struct event *ev;
+	size_t n = 0;
+
+	CHECK(in);
+	while ((ev = runs_next(in)))
+		n += ev->kind == EVENT_COLL_BEGIN;
+	CHECK(trace_read_end(t, in));
+	return n;
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 {
@@ -22,11 +35,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 				CHECK(nccl_int(r, k) == TRACE_NULL || nccl_int(r, k) >= 0);
 			n_timed += nccl_int(r, PERF_BEGIN_NS) != TRACE_NULL;
 		}
-		for (uint32_t i = 0; i < t.n_ranks; i++)
-			for (size_t k = 0; k < t.ranks[i].n_events[TRACE_DEVICE]; k++)
-				n_told += t.ranks[i].events[TRACE_DEVICE][k].kind == EVENT_COLL_BEGIN;
-		CHECK(n_told <= n_timed);
 		check_trace(&t);
+		for (uint32_t i = 0; i < t.n_ranks; i++)
+			n_told += count_calls(&t, &t.ranks[i]);
+		CHECK(n_told <= n_timed);
 	}
 	trace_fini(&t);
 	return 0;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../../collector/import/trace.h"
-#include "../../collector/import/json_scan.h"
+#include "../../collector/import/trace_events.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,20 +30,23 @@ static ptrdiff_t read_bytes(void *arg, unsigned char *out, size_t n)
 }
 
 /* Of a rank: known kinds, names that are there, in order of time, what ends had begun. */
-static void check_rank(const struct trace_rank *r, unsigned ring)
+static void check_rank(struct trace *t, struct trace_rank *r, unsigned ring)
 {
+	struct runs_reader *in = trace_read(t, r, ring);
+	const struct event *ev;
+	uint64_t last = 0;
 	int64_t n_open = 0;
 
-	for (size_t i = 0; i < r->n_events[ring]; i++) {
-		const struct event *ev = &r->events[ring][i];
-
+	CHECK(in);
+	while ((ev = runs_next(in))) {
 		CHECK(event_kind_is_known(ev->kind) && ev->name <= r->n_names);
-		CHECK(ev->tick < UINT64_C(1) << 61 && (i == 0 || ev->tick >= ev[-1].tick));
+		CHECK(ev->tick < UINT64_C(1) << 61 && ev->tick >= last);
+		last = ev->tick;
 		n_open += ev->kind == EVENT_KERNEL_BEGIN || ev->kind == EVENT_COLL_BEGIN;
 		n_open -= ev->kind == EVENT_KERNEL_END || ev->kind == EVENT_COLL_END;
 		CHECK(n_open >= 0);
 	}
-	CHECK(n_open == 0);
+	CHECK(n_open == 0 && trace_read_end(t, in));
 }
 
 static void check_trace(struct trace *t)
@@ -52,7 +55,7 @@ static void check_trace(struct trace *t)
 		CHECK(t->ranks[i].rank >= 0 && t->ranks[i].rank < FACT_MAX_RANKS);
 		CHECK(trace_sort(t, &t->ranks[i]));
 		for (unsigned ring = 0; ring < TRACE_RINGS; ring++)
-			check_rank(&t->ranks[i], ring);
+			check_rank(t, &t->ranks[i], ring);
 		for (uint32_t k = 0; k < i; k++)
 			CHECK(t->ranks[i].rank != t->ranks[k].rank);
 	}

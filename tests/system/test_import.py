@@ -170,13 +170,13 @@ class Own(Folder):
     def test_a_bad_file_costs_only_itself(self):
         good = self.file("rank0.json", profile(0, 900, 0))
         for name, content, why in (
-                ("a.json", b"not json", "it is no JSON of a trace"),
-                ("b.json", b"", "it is no JSON of a trace"),
+                ("a.json", b"not json", "is of no format that this release reads"),
+                ("b.json", b"", "is empty"),
                 ("c.json", b'{"traceEvents":[{"ph":"X"', "is no JSON: "),
-                ("d.json", b'{"some":"thing"}', "an object without traceEvents"),
-                ("e.json", b"[[1]]", "is no list of events"),
+                ("d.json", b'{"some":"thing"}', "is of no format that this release reads"),
+                ("e.json", b"[[1]]", "events are no list of objects, near byte 1"),
                 ("f.json.gz", gzip.compress(json.dumps(profile(1, 0, 0)).encode())[:300], "damaged or cut off"),
-                ("g.json", b"[" * 100000, "is no list of events"),
+                ("g.json", b"[" * 100000, "is nested too deeply"),
                 ("h.json", profile(0, 0, 0), "is of rank 0, and so was a file before it")):
             bad = self.file(name, content)
             if os.path.exists(self.db):
@@ -189,7 +189,9 @@ class Own(Folder):
             self.assertIn(why, call("report", self.db).stdout)
 
     def test_without_a_good_file_there_is_no_database(self):
-        r = call("import", self.file("a.json", b"x"), os.path.join(self.dir, "none"), self.dir, "--db", self.db)
+        fifo = os.path.join(self.dir, "fifo")
+        os.mkfifo(fifo)
+        r = call("import", self.file("a.json", b"x"), os.path.join(self.dir, "none"), fifo, "--db", self.db)
         self.assertEqual(r.returncode, 3)
         self.assertIn("no file could be imported", r.stderr)
         self.assertIn("No such file or directory", r.stdout)

@@ -1,5 +1,6 @@
 /* Files of other tools: what they say comes in exactly, what is wrong with them is said. */
 #include "../../collector/import/import.h"
+#include "../../collector/import/json_number.h"
 #include "../../collector/import/kineto.h"
 #include "../../collector/import/source.h"
 #include "../../collector/import/timeline.h"
@@ -28,80 +29,121 @@ static ptrdiff_t read_text(void *arg, unsigned char *out, size_t n)
 	return (ptrdiff_t)n;
 }
 
-static struct json_scan scan;
+static struct trace_events *events;
 
 static void begin(struct text *t, const char *text, size_t piece)
 {
 	*t = (struct text){ text, strlen(text), 0, piece };
-	json_scan_init(&scan, read_text, t);
+	trace_events_close(events);
+	events = trace_events_open(read_text, t, NULL);
+	assert_non_null(events);
 }
 
-static void test_json_comes_in_tokens_whatever_the_pieces(void **state)
+static enum trace_events_got read_to_end(uint64_t *ret_n)
 {
-	static const enum json_token want[] = {
-		JSON_SCAN_OBJECT, JSON_SCAN_KEY, JSON_SCAN_ARRAY, JSON_SCAN_NUMBER, JSON_SCAN_TRUE,
-		JSON_SCAN_NULL, JSON_SCAN_FALSE, JSON_SCAN_ARRAY_END, JSON_SCAN_KEY, JSON_SCAN_STRING,
-		JSON_SCAN_KEY, JSON_SCAN_OBJECT, JSON_SCAN_OBJECT_END, JSON_SCAN_OBJECT_END, JSON_SCAN_END,
-	};
+	enum trace_events_got got;
+	struct trace_event ev;
+
+	*ret_n = 0;
+	while ((got = trace_events_next(events, &ev)) == TRACE_EVENTS_ONE)
+		++*ret_n;
+	return got;
+}
+
+static void test_events_come_whole_whatever_the_pieces(void **state)
+{
+	static const char text[] =
+		" { \"schemaVersion\" : 1, \"traceEvents\": [ {\"ph\":\"X\",\"name\":\"a]}\\\"\\u00e9\", \"ts\": 1.5,\n"
+		"\"dur\":\"2\", \"pid\":7,\"tid\":\"stream 7\",\"args\":{\"stream\":7,\"dtype\":\"Float\",\"SeqNum\":\"12\","
+		"\"list\":[1,{\"stream\":8}],\"good\":true}} , {} ],\n\"host_name\":\"h\\u0041\", \"distributedInfo\""
+		":{\"rank\":3},\"baseTimeNanoseconds\":1700000000000000123} ";
 
 	(void)state;
-	for (size_t piece = 1; piece < 8; piece++) {
+	for (size_t piece = 1; piece < 20; piece++) {
+		struct trace_event ev;
 		struct text t;
+		char word[16];
+		int64_t v;
 
-		begin(&t, " {\"a\": [-1.5e3, true,null ,false],\n\"b\":\"x\\u00e9\\n\\ud83d\\ude00\",\"c\":{}} ", piece);
-		for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-			assert_int_equal(json_scan_next(&scan), want[i]);
-			if (want[i] == JSON_SCAN_NUMBER)
-				assert_string_equal(scan.text, "-1.5e3");
-			if (want[i] == JSON_SCAN_STRING)
-				assert_string_equal(scan.text, "x\xc3\xa9\n\xf0\x9f\x98\x80");
-		}
+		begin(&t, text, piece);
+		assert_int_equal(trace_events_next(events, &ev), TRACE_EVENTS_ONE);
+		assert_int_equal(ev.phase, 'X');
+		assert_string_equal(ev.name, "a]}\"\xc3\xa9");
+		assert_true(ev.has_time && ev.ts_ns == 1500 && ev.has_duration && ev.dur_ns == 2000);
+		assert_string_equal(ev.pid, "7");
+		assert_string_equal(ev.tid, "stream 7");
+		assert_int_equal(ev.numbers[TRACE_STREAM], 7);
+		assert_string_equal(ev.texts[TRACE_DTYPE], "Float");
+		assert_true(trace_event_arg_integer(&ev, "SeqNum", &v) && v == 12);
+		assert_true(trace_event_arg(&ev, "good", word, sizeof word));
+		assert_string_equal(word, "true");
+		assert_false(trace_event_arg(&ev, "list", word, sizeof word));
+		assert_false(trace_event_arg(&ev, "none", word, sizeof word));
+		assert_int_equal(ev.text[0], '{');
+		assert_int_equal(ev.text[ev.n_text - 1], '}');
+		assert_int_equal(trace_events_next(events, &ev), TRACE_EVENTS_ONE);
+		assert_int_equal(ev.n_text, 2);
+		assert_true(!ev.has_time && ev.phase == 0 && ev.numbers[TRACE_STREAM] == TRACE_NO_NUMBER);
+		assert_int_equal(trace_events_next(events, &ev), TRACE_EVENTS_END);
+		assert_true(trace_events_has_list(events) && !trace_events_is_list(events));
+		assert_string_equal(trace_events_top(events, "distributedInfo"), "{\"rank\":3}");
+		assert_null(trace_events_top(events, "nothing"));
+		assert_true(trace_events_top_integer(events, "baseTimeNanoseconds", &v));
+		assert_int_equal(v, INT64_C(1700000000000000123));
+		assert_true(trace_events_top_text(events, "host_name", word, sizeof word));
+		assert_string_equal(word, "hA");
+		assert_false(trace_events_top_text(events, "schemaVersion", word, sizeof word));
 	}
 }
 
 static void test_what_is_no_json_is_said(void **state)
 {
-	static const char *const bad[] = {
-		"", "{", "[1,]", "[1 2]", "{\"a\" 1}", "{1:2}", "[tru]", "[\"a]", "[01x]", "[1.]", "[-]", "]",
-		"[}", "[1] 2", "[\"\\x\"]", "[\"\\ud800\"]", "{\"a\":1,}", "[1e]",
+	static const struct {
+		const char *text, *why;
+	} bad[] = {
+		{ "", "too early, near byte 0" },
+		{ "{", "a key is expected" },
+		{ "[{},]", "a value is expected, near byte 4" },
+		{ "[{} {}]", "a comma is expected, near byte 4" },
+		{ "{\"a\" 1}", "a colon is expected" },
+		{ "{1:2}", "a key is expected" },
+		{ "[{\"a\":tru}]", "an event that is none, near byte 1" },
+		{ "[{}, {\"a\":1 2}]", "an event that is none, near byte 5" },
+		{ "[{\"a]", "within a text" },
+		{ "[{\"a\":01}]", "an event that is none" },
+		{ "[{\"a\":1.}]", "an event that is none" },
+		{ "[{\"a\":-}]", "an event that is none" },
+		{ "[{\"a\":1e}]", "an event that is none" },
+		{ "[{\"a\"}]", "an event that is none" },
+		{ "[{\"a\":[1}]]", "an event that is none" },
+		{ "[{\"a\":1,}]", "an event that is none" },
+		{ "]", "neither a list nor an object" },
+		{ "1", "neither a list nor an object" },
+		{ "[{}}", "a comma is expected" },
+		{ "[{}] 2", "something follows behind its end, near byte 5" },
+		{ "[1]", "no list of objects, near byte 1" },
+		{ "[[]]", "no list of objects" },
+		{ "{\"a\":1,}", "a key is expected" },
+		{ "{\"a\":tru}", "a value that is none, near byte 5" },
+		{ "{\"a\":[1 2]}", "a value that is none, near byte 5" },
+		{ "{\"a\":}", "a value is expected" },
+		{ "{\"traceEvents\":[{}]", "too early" },
+		{ "{\"traceEvents\":[{},", "too early" },
+		{ "{\"traceEvents\":[],\"traceEvents\":[]}", "two lists of events" },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct text t;
-		enum json_token k;
+		uint64_t n;
 
-		begin(&t, bad[i], 3);
-		while ((k = json_scan_next(&scan)) != JSON_SCAN_END && k != JSON_SCAN_BAD)
-			;
-		if (k != JSON_SCAN_BAD)
-			fail_msg("taken for JSON: %s", bad[i]);
-		assert_true(scan.why[0] != '\0');
+		begin(&t, bad[i].text, 3);
+		if (read_to_end(&n) != TRACE_EVENTS_BAD)
+			fail_msg("taken for JSON: %s", bad[i].text);
+		if (strncmp(trace_events_why(events), "is no JSON: ", 12) != 0 ||
+		    !strstr(trace_events_why(events), bad[i].why))
+			fail_msg("%s: %s", bad[i].text, trace_events_why(events));
 	}
-}
-
-static void test_nesting_and_texts_have_limits(void **state)
-{
-	char deep[2 * JSON_SCAN_DEPTH], *wide = malloc(3 * JSON_SCAN_TEXT);
-	struct text t;
-
-	(void)state;
-	memset(deep, '[', sizeof deep);
-	deep[sizeof deep - 1] = '\0';
-	begin(&t, deep, 100);
-	assert_int_equal(json_scan_next(&scan), JSON_SCAN_ARRAY);
-	assert_false(json_scan_skip(&scan, JSON_SCAN_ARRAY));
-
-	assert_non_null(wide);
-	memset(wide, 'x', 3 * JSON_SCAN_TEXT);
-	wide[0] = '"';
-	memcpy(wide + 3 * JSON_SCAN_TEXT - 2, "\"", 2);
-	begin(&t, wide, 4096);
-	assert_int_equal(json_scan_next(&scan), JSON_SCAN_STRING);
-	assert_true(scan.cut);
-	assert_int_equal(scan.n_text, JSON_SCAN_TEXT - 1);
-	assert_int_equal(json_scan_next(&scan), JSON_SCAN_END);
-	free(wide);
 }
 
 static void test_microseconds_become_nanoseconds_exactly(void **state)
@@ -121,13 +163,13 @@ static void test_microseconds_become_nanoseconds_exactly(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
-		assert_true(json_scan_integer(v[i].text, 3, &ns));
+		assert_true(json_integer_of(v[i].text, strlen(v[i].text), 3, &ns));
 		assert_int_equal(ns, v[i].ns);
 	}
-	assert_false(json_scan_integer("9223372036854775807", 3, &ns));
-	assert_false(json_scan_integer("1e300", 3, &ns));
-	assert_false(json_scan_integer("x", 0, &ns));
-	assert_false(json_scan_integer("", 0, &ns));
+	assert_false(json_integer_of("9223372036854775807", 19, 3, &ns));
+	assert_false(json_integer_of("1e300", 5, 3, &ns));
+	assert_false(json_integer_of("x", 1, 0, &ns));
+	assert_false(json_integer_of("", 0, 0, &ns));
 }
 
 /* ---- timelines ---- */
@@ -193,9 +235,7 @@ static bool read_timeline(struct trace *t, const char *text, char why[200])
 
 	trace_init(t);
 	begin(&in, text, 1000);
-	if (json_scan_next(&scan) != JSON_SCAN_ARRAY)
-		return false;
-	return timeline_read(t, &scan, &n, why, 200);
+	return timeline_read(t, events, &n, why, 200);
 }
 
 static const struct fact_what_if *what_if(const struct trace *t, const char *scope, const char *name)
@@ -231,6 +271,7 @@ static void test_a_gap_before_a_collective_is_told_as_its_wait(void **state)
 {
 	char why[200], *text = make_timeline(300);
 	const struct event *ev;
+	struct runs_reader *in;
 	struct trace_rank *r;
 	struct trace t;
 	unsigned n = 0;
@@ -240,16 +281,20 @@ static void test_a_gap_before_a_collective_is_told_as_its_wait(void **state)
 	r = trace_find_rank(&t, 2); /* stage 1, replica 0: 300 us early */
 	assert_non_null(r);
 	assert_true(trace_sort(&t, r));
-	for (size_t i = 0; i < r->n_events[TRACE_DEVICE]; i++) {
-		ev = &r->events[TRACE_DEVICE][i];
+	in = trace_read(&t, r, TRACE_DEVICE);
+	assert_non_null(in);
+	while ((ev = runs_next(in))) {
 		if (ev->kind != EVENT_COLL_BEGIN || ev->flags >> 8 != OP_REDUCE_SCATTER)
 			continue;
 		n++;
 		/* It has sent its gradient; from then on it had nothing else to do. */
 		assert_int_equal(ev->tick % 10000000, 470000);
-		assert_int_equal(ev[1].kind, EVENT_COLL_END);
-		assert_int_equal(ev[1].tick % 10000000, 800000);
+		ev = runs_next(in);
+		assert_non_null(ev);
+		assert_int_equal(ev->kind, EVENT_COLL_END);
+		assert_int_equal(ev->tick % 10000000, 800000);
 	}
+	assert_true(trace_read_end(&t, in));
 	assert_int_equal(n, 3);
 	trace_fini(&t);
 	free(text);
@@ -258,20 +303,23 @@ static void test_a_gap_before_a_collective_is_told_as_its_wait(void **state)
 static void test_steps_keep_the_file_s_numbers(void **state)
 {
 	char why[200], *text = make_timeline(0);
+	const struct event *ev;
+	struct runs_reader *in;
 	struct trace t;
 	uint32_t want = 3;
 
 	(void)state;
 	assert_true(read_timeline(&t, text, why));
 	assert_true(trace_sort(&t, &t.ranks[0]));
-	for (size_t i = 0; i < t.ranks[0].n_events[TRACE_HOST]; i++) {
-		const struct event *ev = &t.ranks[0].events[TRACE_HOST][i];
-
+	in = trace_read(&t, &t.ranks[0], TRACE_HOST);
+	assert_non_null(in);
+	while ((ev = runs_next(in))) {
 		if (ev->kind != EVENT_STEP_BEGIN)
 			continue;
 		assert_int_equal(event_step(ev->a), want);
 		want += 2;
 	}
+	assert_true(trace_read_end(&t, in));
 	assert_int_equal(want, 9);
 	trace_fini(&t);
 	free(text);
@@ -350,9 +398,7 @@ static enum import_outcome read_kineto(struct trace *t, struct trace_input *in, 
 	struct text source;
 
 	begin(&source, text, 1 << 16);
-	if (json_scan_next(&scan) != JSON_SCAN_OBJECT)
-		return IMPORT_UNKNOWN;
-	in->fine = kineto_read(t, in, &scan, why, 200) == IMPORT_OK;
+	in->fine = kineto_read(t, in, events, why, 200) == IMPORT_OK;
 	return in->fine ? IMPORT_OK : IMPORT_FAILED;
 }
 
@@ -380,10 +426,12 @@ static void test_a_profile_tells_steps_launches_kernels_and_calls(void **state)
 	read_pair(&t, in, 700, 0, 6, 6);
 	assert_int_equal(t.n_ranks, 2);
 	assert_int_equal(t.world_size, 2);
-	for (unsigned ring = 0; ring < TRACE_RINGS; ring++)
-		for (size_t i = 0; i < t.ranks[1].n_events[ring]; i++) {
-			const struct event *ev = &t.ranks[1].events[ring][i];
+	for (unsigned ring = 0; ring < TRACE_RINGS; ring++) {
+		struct runs_reader *said = trace_read(&t, &t.ranks[1], ring);
+		const struct event *ev;
 
+		assert_non_null(said);
+		while ((ev = runs_next(said))) {
 			n[ev->kind]++;
 			assert_true(ev->tick >= UINT64_C(1000000000000000000));
 			assert_true(event_step(ev->a) >= 10 && event_step(ev->a) < 16);
@@ -392,6 +440,8 @@ static void test_a_profile_tells_steps_launches_kernels_and_calls(void **state)
 				assert_int_equal(ev->flags, event_coll_flags(OP_ALL_REDUCE, DTYPE_F32));
 			}
 		}
+		assert_true(trace_read_end(&t, said));
+	}
 	assert_int_equal(n[EVENT_STEP_BEGIN], 6);
 	assert_int_equal(n[EVENT_LAUNCH], 6 * 5);
 	assert_int_equal(n[EVENT_KERNEL_BEGIN], 6);
@@ -510,9 +560,8 @@ static void test_a_damaged_or_cut_file_costs_only_itself(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_json_comes_in_tokens_whatever_the_pieces),
+		cmocka_unit_test(test_events_come_whole_whatever_the_pieces),
 		cmocka_unit_test(test_what_is_no_json_is_said),
-		cmocka_unit_test(test_nesting_and_texts_have_limits),
 		cmocka_unit_test(test_microseconds_become_nanoseconds_exactly),
 		cmocka_unit_test(test_a_timeline_s_job_is_replayed),
 		cmocka_unit_test(test_a_gap_before_a_collective_is_told_as_its_wait),
