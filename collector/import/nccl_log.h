@@ -79,6 +79,8 @@ struct nccl_comm *nccl_log_add(struct nccl_log *l, const struct nccl_worker *w, 
 /* A row of raw_nccl_line. */
 void nccl_log_line(struct nccl_log *l, const struct nccl_worker *w, const char *at, const char *kind,
 		   const char *key, const char *text);
+/* The rows of all that the file told. False without memory. */
+bool nccl_log_put(struct nccl_log *l);
 /* After all files: communicators, their rings, ranks and what rules read. */
 bool nccl_log_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs);
 /* The ranks of the job, and their records. Rows behind n_rows are not the readers'. */
