@@ -42,7 +42,7 @@ enum nccl_fact_kind { NCCL_HOP, NCCL_TREE, NCCL_EDGE };
 struct nccl_fact {
 	uint8_t kind, index; /* index: of the connection */
 	bool gdr, send;	     /* of an edge */
-	char transport[16], nic[16];
+	char transport[24], nic[16];
 	uint32_t comm, worker, next; /* comm, next: index + 1 */
 	int32_t channel, v[5];	     /* hop: rank, previous, next; tree: rank, up, downs; edge: from, to */
 	const char *said_by;	     /* static */

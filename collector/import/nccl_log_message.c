@@ -95,24 +95,40 @@ static void order(struct nccl_log *l, struct nccl_worker *w, int64_t channel, co
 	free(ranks);
 }
 
+/* What stands behind "via": networks have blanks in their names. */
+static bool how(const char *p, char *out, size_t n_out)
+{
+	const char *end = strstr(p, " comm ");
+	size_t n = end ? (size_t)(end - p) : strlen(p);
+
+	while (n > 0 && p[n - 1] == ' ')
+		n--;
+	snprintf(out, n_out, "%.*s", (int)(n < n_out ? n : n_out - 1), p);
+	return n > 0;
+}
+
 /* "0[1a000] -> 1[1c000] [send] via NET/IB/0/GDRDMA" */
 static void edge(struct nccl_log *l, struct nccl_worker *w, int64_t channel, int64_t index, const char *p)
 {
-	char device[24], way[16] = "", via[64], *slash;
+	char device[24], way[16] = "", via[64], pointer[24], *slash;
+	const struct nccl_comm *comm;
 	int32_t from, to;
 	struct nccl_fact *f;
 
 	if (!nccl_rank_of(&p, &from) || *p++ != '[' || !nccl_word(&p, "]", device, sizeof device) || *p++ != ']' ||
-	    !nccl_literal(&p, "->") || !nccl_rank_of(&p, &to) || *p++ != '[' || !nccl_word(&p, "]", device, sizeof device) ||
-	    *p++ != ']' || from < 0 || to < 0)
+	    !nccl_literal(&p, "->") || !nccl_rank_of(&p, &to) || *p++ != '[' ||
+	    !nccl_word(&p, "]", device, sizeof device) || *p++ != ']' || from < 0 || to < 0)
 		return;
 	if (nccl_literal(&p, "[") && (!nccl_word(&p, "]", way, sizeof way) || *p++ != ']'))
 		return;
-	if (!nccl_literal(&p, "via") || !nccl_word(&p, "", via, sizeof via))
+	if (!nccl_literal(&p, "via ") || !how(p, via, sizeof via))
 		return;
 	f = nccl_log_fact(l, w, NCCL_EDGE);
 	if (!f)
 		return;
+	comm = nccl_after(p, "comm", pointer, sizeof pointer) ? nccl_log_find(l, w, pointer) : NULL;
+	if (comm) /* some releases say of which */
+		f->comm = (uint32_t)(comm - l->comms) + 1;
 	f->channel = (int32_t)channel;
 	f->index = (uint8_t)index;
 	f->v[0] = from;
@@ -126,7 +142,7 @@ static void edge(struct nccl_log *l, struct nccl_worker *w, int64_t channel, int
 		slash++;
 		snprintf(f->nic, sizeof f->nic, "%.*s", (int)strcspn(slash, "/("), slash);
 	}
-	snprintf(f->transport, sizeof f->transport, "%.15s", via);
+	snprintf(f->transport, sizeof f->transport, "%.23s", via);
 }
 
 /* "Channel 00/04 : …", "Ring 00 : …" */
