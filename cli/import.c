@@ -20,6 +20,7 @@
 #define MAX_ARGUMENTS 65536
 #define MAX_MEMORY_MIB 65536
 #define MAX_JOBS 256
+#define CACHE_BYTES (32u << 20)
 
 enum { OPTION_TMP = 256, OPTION_MEMORY };
 
@@ -188,6 +189,7 @@ static int import(struct import_options *o, struct trace *t, struct files *f)
 		fine = trace_feed(t,
 				  &(struct feed_config){ .db = o->db.part, .run_id = run_id, .inputs = f->v,
 							 .n_inputs = f->n, .keep_names = o->keep_names,
+							 .cache_bytes = o->memory_bytes < CACHE_BYTES ? o->memory_bytes : CACHE_BYTES,
 							 .progress = terminal ? import_show_feed : NULL, .arg = &show },
 				  why, sizeof why) == 0 &&
 		       import_db_finish(&o->db, why, sizeof why);

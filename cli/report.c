@@ -2,6 +2,8 @@
 #include "cli.h"
 #include "db.h"
 #include "report_json.h"
+#include "report_profile.h"
+#include "report_pipeline.h"
 #include "report_nccl.h"
 #include "rows.h"
 #include "table.h"
@@ -556,6 +558,9 @@ void report_put(FILE *f, const json_t *report, const char *path)
 	put_ranks(f, json_object_get(report, "ranks"));
 	put_heading(f, "What if");
 	put_what_if(f, json_object_get(report, "what_if"));
+	report_put_profile(f, json_object_get(report, "profile"));
+	report_put_pipeline(f, json_object_get(report, "pipeline"));
+	report_put_execution_traces(f, json_object_get(report, "execution_traces"));
 	put_heading(f, "Collectives");
 	fprintf(f,
 		"%" PRId64 " calls, %" PRId64 " seen on all their ranks, %" PRId64

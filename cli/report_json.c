@@ -1,5 +1,7 @@
 #include "report_json.h"
 #include "cli.h"
+#include "report_profile.h"
+#include "report_pipeline.h"
 #include "report_nccl.h"
 #include "rows.h"
 
@@ -125,6 +127,7 @@ static bool set_collectives(json_t *report, struct db *d)
 	json_t *v = rows_one(d, sql_report_collectives);
 
 	return v && set(v, "last_arrival", rows_all(d, sql_report_last_arrival)) &&
+	       set(v, "arrivals", rows_all(d, sql_report_arrivals)) &&
 	       set(v, "classes", rows_all(d, sql_report_comm_classes)) &&
 	       set(report, "collectives", v);
 }
@@ -157,7 +160,10 @@ json_t *report_build(struct db *d)
 	     set_clock(report, d) && set_steps(report, d) &&
 	     set(report, "ranks", rows_all(d, sql_report_ranks)) && set_collectives(report, d) &&
 	     set_blame(report, d) &&
-	     set_what_if(report, d) && set(report, "nccl", report_nccl_build(d)) &&
+	     set_what_if(report, d) && set(report, "profile", report_profile(d)) &&
+	     set(report, "pipeline", report_pipeline(d)) &&
+	     set(report, "execution_traces", report_execution_traces(d)) &&
+	     set(report, "nccl", report_nccl_build(d)) &&
 	     set_verdicts(report, d) &&
 	     set(report, "overhead",
 		 json_pack("{s:n, s:n, s:n, s:s}", "slowdown", "lo", "hi", "method",

@@ -33,7 +33,7 @@ static int on_step_told(void *arg, const struct fact_step *step, const struct fa
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !c->no_heat; i++) {
 		r = heat_put(c->heat, &v[i]);
 		if (r < 0)
 			return r;
@@ -137,6 +137,7 @@ int core_new(struct core **ret, const struct core_config *cfg, struct facts *fac
 	late_ns = cfg->step_late_ns > 0 ? cfg->step_late_ns : DEFAULT_LATE_NS;
 	c->facts = facts;
 	c->no_paths = cfg->no_paths;
+	c->no_heat = cfg->no_heat;
 	match_init(&c->match, &c->roster, facts,
 		   cfg->n_open_collectives ? cfg->n_open_collectives : DEFAULT_OPEN_COLLECTIVES,
 		   late_ns);

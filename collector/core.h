@@ -27,6 +27,7 @@ struct core_config {
 	uint32_t n_ranks;
 	int64_t step_late_ns; /* close a step this long after its first end; 0 = 2 s */
 	bool no_paths;	      /* of steps: to see what they cost */
+	bool no_heat;	      /* nobody looks: core_heat() stays empty */
 };
 
 /* facts is where everything is appended; it may be swapped by core_set_facts().

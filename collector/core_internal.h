@@ -27,7 +27,7 @@ struct core {
 	struct rules rules;
 	struct arrivals *arrivals;
 	FACT_ARRAY(struct fact_rank_step) restored; /* of one step, not yet seen by rules */
-	bool no_paths, expects;
+	bool no_paths, no_heat, expects;
 	uint32_t expect_first, expect_last;
 	uint64_t n_events, n_unknown_kind, n_lost, n_bad, n_late;
 	uint64_t n_held;	      /* events of lives that wait */

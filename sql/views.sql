@@ -34,7 +34,9 @@ SELECT g.name AS comm_id, c.seq,
          WHEN 8 THEN 'int16' WHEN 9 THEN 'int32' WHEN 10 THEN 'int64' WHEN 11 THEN 'bool'
          WHEN 12 THEN 'object' ELSE 'unknown' END AS dtype,
        c.bytes, c.step, c.first_arrival_ns, c.last_arrival_ns, c.end_ns, c.skew_ns, c.skew_err_ns,
-       c.last_rank, c.decided, c.mismatch, c.n_expected, c.n_seen, c.gap
+       c.last_rank, c.decided, c.mismatch, c.n_expected, c.n_seen, c.gap,
+       CASE WHEN c.n_seen = coalesce(c.n_expected, c.n_seen) AND NOT c.gap
+         THEN (SELECT a.value ->> 0 FROM json_each(c.arrivals) a ORDER BY a.value ->> 1 DESC LIMIT 1) END AS latest_rank
 FROM raw_collective c JOIN raw_group g USING (group_id);
 
 DROP VIEW IF EXISTS collective_rank;
@@ -279,6 +281,58 @@ FROM raw_what_if;
 DROP VIEW IF EXISTS input;
 CREATE VIEW input AS SELECT input_id AS id, file, format, outcome, rank, n_events FROM raw_input;
 
+DROP VIEW IF EXISTS profile;
+CREATE VIEW profile AS
+SELECT rank, rank_from, n_work, n_steps, n_launched, n_early, early_ns, n_left_out, cut_ns, n_groups_cut
+FROM raw_profile;
+
+DROP VIEW IF EXISTS profile_breakdown;
+CREATE VIEW profile_breakdown AS
+SELECT rank, step, from_ns, to_ns, n_work, to_ns - from_ns AS total_ns, idle_ns, compute_ns,
+       to_ns - from_ns - idle_ns - compute_ns AS non_compute_ns, communication_ns, memory_ns, overlap_ns,
+       1.0 * overlap_ns / nullif(communication_ns, 0) AS overlap_ratio, compute_only_ns, communication_only_ns,
+       memory_only_ns
+FROM raw_profile_breakdown;
+
+DROP VIEW IF EXISTS profile_call;
+CREATE VIEW profile_call AS
+SELECT rank, kernel, collective, dtype, in_elements, out_elements, "group", group_name, group_size, ranks, n, sum_ns,
+       first_ns, last_ns
+FROM raw_profile_call;
+
+DROP VIEW IF EXISTS profile_annotation;
+CREATE VIEW profile_annotation AS
+SELECT rank, name, place, n, sum_ns, n_work, work_ns FROM raw_profile_annotation;
+DROP VIEW IF EXISTS timeline_stage;
+CREATE VIEW timeline_stage AS
+SELECT step, rank, stage, n_forward, forward_ns, n_backward, backward_ns, span_ns, idle_ratio FROM raw_timeline_stage;
+
+DROP VIEW IF EXISTS megatron_step;
+CREATE VIEW megatron_step AS
+SELECT step, n_steps, elapsed_ms, n_skipped, n_nan, loss, loss_scale, grad_norm, learning_rate, global_batch_size FROM raw_megatron_step;
+
+DROP VIEW IF EXISTS megatron_timer;
+CREATE VIEW megatron_timer AS
+SELECT step, rank, name, value_ms, least_ms FROM raw_megatron_timer;
+
+DROP VIEW IF EXISTS megatron_pipeline;
+CREATE VIEW megatron_pipeline AS
+SELECT n_stages, n_micro, n_chunks, tp, dp, n_steady, first_step, last_step, timers_of, step_ms, step_theory_ms,
+       forward_ms, backward_ms, optimizer_ms, receive_wait_ms, receive_wait_theory_ms, embedding_ms, embedding_theory_ms,
+       idle_ratio, idle_theory_ratio, least_forward_ms FROM raw_megatron_pipeline;
+
+DROP VIEW IF EXISTS et_trace;
+CREATE VIEW et_trace AS
+SELECT trace, rank, n_nodes, schema, n_comms, n_data, n_control, n_parent, n_unknown, n_duplicate, n_cyclic FROM raw_et_trace;
+
+DROP VIEW IF EXISTS et_node;
+CREATE VIEW et_node AS
+SELECT trace, rank, id, name, type, parent, dur_us, is_comm, collective, comm_group, seq, n_in, n_out, bytes, dtype, source,
+       target FROM raw_et_node;
+
+DROP VIEW IF EXISTS et_edge;
+CREATE VIEW et_edge AS
+SELECT trace, rank, from_id, to_id, kind FROM raw_et_edge;
 DROP VIEW IF EXISTS nccl_rank;
 CREATE VIEW nccl_rank AS
 SELECT r.comm, r.n_ranks, r.rank,

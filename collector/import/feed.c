@@ -74,6 +74,15 @@ static bool write_job(struct feed *f)
 
 /* ---- who there is ---- */
 
+/* From a rank's clock to the job's, as far as it was found. Files of hosts that were started at
+ * different times are hours apart: what is given in the order of the job's time stays together. */
+static int64_t to_fleet_ns(const struct feed *f, uint32_t i)
+{
+	const struct trace_rank *r = &f->t->ranks[i];
+
+	return r->placed && r->clock != f->t->reference ? r->best_ns : 0;
+}
+
 /* A host a clock and name. The first clock is the collector's. */
 static bool put_hosts(struct feed *f)
 {
@@ -115,17 +124,18 @@ static bool put_process(struct feed *f, uint32_t i, bool left)
 {
 	struct row_process *row = JOB_PUSH(f->job, processes);
 	const struct trace_rank *r = &f->t->ranks[i];
+	int64_t begin_ns = f->begin_ns - to_fleet_ns(f, i), end_ns = f->end_ns - to_fleet_ns(f, i);
 
 	if (!row)
 		return fail(f, -ENOMEM);
 	*row = (struct row_process){
 		.process = i, .host = f->hosts[i], .agent = f->hosts[i], .unique = i + 1, .pid = i + 1,
 		.rank = r->rank, .local_rank = -1, .world_size = f->t->world_size,
-		.host_started_ns = f->begin_ns, .state = left ? ROW_LEFT : ROW_ALIVE,
-		.state_at_ns = left ? f->end_ns : f->begin_ns, .exit_code = -1, .signal = -1,
+		.host_started_ns = begin_ns, .state = left ? ROW_LEFT : ROW_ALIVE,
+		.state_at_ns = left ? end_ns : begin_ns, .exit_code = -1, .signal = -1,
 	};
 	if (left)
-		return check(f, core_process_state(f->core, i, CORE_LEFT, (host_time){ f->end_ns }));
+		return check(f, core_process_state(f->core, i, CORE_LEFT, (host_time){ end_ns }));
 	return check(f, core_process(f->core, &(struct core_process){
 							.process = i, .host = f->hosts[i], .rank = r->rank,
 							.world_size = f->t->world_size }));
@@ -152,15 +162,16 @@ static bool put_names(struct feed *f, uint32_t i)
 static bool put_records(struct feed *f, uint32_t i)
 {
 	const struct trace_rank *r = &f->t->ranks[i];
+	int64_t begin_ns = f->begin_ns - to_fleet_ns(f, i);
 
 	for (uint32_t k = 0; k < r->n_records; k++) {
 		const struct trace_record *v = &r->records[k];
 		struct row_record *row = JOB_PUSH(f->job, records);
-		int64_t at_ns = v->at_ns > f->begin_ns ? v->at_ns : f->begin_ns;
+		int64_t at_ns = v->at_ns > begin_ns ? v->at_ns : begin_ns;
 
 		if (!row)
 			return fail(f, -ENOMEM);
-		*row = (struct row_record){ at_ns, i, r->rank, job_text(f->job, v->category),
+		*row = (struct row_record){ at_ns + to_fleet_ns(f, i), i, r->rank, job_text(f->job, v->category),
 					    feed_fields(f->mask, f->job, v->fields) };
 		if (!row->category || !row->fields)
 			return fail(f, -ENOMEM);
@@ -346,6 +357,7 @@ static bool put_ring(struct feed *f, uint32_t i, unsigned ring, int64_t until_ns
 	struct ring *g = &f->rings[i][ring];
 	struct event batch[CHUNK_EVENTS];
 
+	until_ns -= to_fleet_ns(f, i);
 	while (g->next && (int64_t)g->next->tick < until_ns) {
 		size_t n = 0;
 
@@ -424,8 +436,12 @@ static void find_span(struct feed *f)
 	for (uint32_t i = 0; i < f->t->n_ranks; i++) {
 		const struct trace_rank *r = &f->t->ranks[i];
 
-		f->begin_ns = r->first_ns < f->begin_ns ? r->first_ns : f->begin_ns;
-		f->end_ns = r->last_ns > f->end_ns ? r->last_ns : f->end_ns;
+		if (r->first_ns > r->last_ns)
+			continue; /* it has none */
+		if (r->first_ns + to_fleet_ns(f, i) < f->begin_ns)
+			f->begin_ns = r->first_ns + to_fleet_ns(f, i);
+		if (r->last_ns + to_fleet_ns(f, i) > f->end_ns)
+			f->end_ns = r->last_ns + to_fleet_ns(f, i);
 	}
 	if (f->begin_ns > f->end_ns)
 		f->begin_ns = f->end_ns;
@@ -484,9 +500,11 @@ int trace_feed(struct trace *t, const struct feed_config *cfg, char *why, size_t
 	f.mask = feed_mask_new(t, cfg->inputs, cfg->n_inputs, cfg->keep_names);
 	if (fine && (!f.rings || !f.hosts || !f.job || !f.mask))
 		fine = fail(&f, -ENOMEM);
-	fine = fine && check(&f, store_open(&f.store, &(struct store_config){ .path = cfg->db })) &&
-	       check(&f, core_new(&f.core, &(struct core_config){ .n_ranks = t->n_ranks }, &f.job->facts)) && put_start(&f) && put_events(&f) &&
-	       put_end(&f);
+	fine = fine && check(&f, store_open(&f.store, &(struct store_config){ .path = cfg->db, .is_draft = true,
+										  .cache_bytes = cfg->cache_bytes })) &&
+	       check(&f, core_new(&f.core, &(struct core_config){ .n_ranks = t->n_ranks, .no_heat = true },
+				  &f.job->facts)) &&
+	       put_start(&f) && put_events(&f) && put_end(&f);
 	fine = close_rings(&f) && fine;
 	core_free(f.core);
 	store_close(f.store);

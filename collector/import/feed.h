@@ -14,6 +14,7 @@ struct feed_config {
 	const struct trace_input *inputs;
 	uint32_t n_inputs;
 	bool keep_names; /* of people and machines; else they are marks (mask.h) */
+	size_t cache_bytes; /* of the database, meanwhile; 0 = 32 MiB */
 	void (*progress)(void *arg, double share); /* may be NULL */
 	void *arg;
 };

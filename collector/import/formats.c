@@ -3,16 +3,21 @@
 
 #include <string.h>
 
-extern const struct import_format format_nccl_profiler, format_nccl_inspector, format_timeline, format_kineto,
-	format_nccl_log, format_nccl_topology;
+extern const struct import_format format_nccl_profiler, format_nccl_inspector, format_nccl_log, format_nccl_topology;
+extern const struct import_format format_timeline, format_kineto, format_spans, format_megatron_log;
+extern const struct import_format format_et, format_et_workload;
 
 const struct import_format *const import_formats[] = {
 	&format_nccl_log,
 	&format_nccl_profiler,
 	&format_nccl_inspector,
+	&format_et,
+	&format_et_workload,
+	&format_spans,
 	&format_timeline,
 	&format_kineto,
 	&format_nccl_topology,
+	&format_megatron_log, /* reads all of what no other knows */
 	NULL,
 };
 

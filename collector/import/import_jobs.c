@@ -188,7 +188,7 @@ bool import_files(struct trace *t, struct trace_input *inputs, uint32_t n_inputs
 	j.slots = calloc(j.n_slots, sizeof *j.slots);
 	j.n_bytes = calloc(n_inputs, sizeof *j.n_bytes);
 	j.shares = calloc(n_inputs, sizeof *j.shares);
-	if (j.slots && j.n_bytes && j.shares) {
+	if (j.slots && j.n_bytes && j.shares && trace_spill(t)) {
 		for (uint32_t i = 0; i < n_inputs; i++) {
 			j.n_bytes[i] = inputs[i].settled ? 0 : inputs[i].n_file_bytes;
 			j.n_all_bytes += j.n_bytes[i];

@@ -1,14 +1,13 @@
 #include "kineto_internal.h"
 #include "json_number.h"
+#include "kernel_class.h"
 #include "trace_events.h"
 
-#include <ctype.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define MAX_NAMES 65536
 #define MAX_CALLS 65536
@@ -24,6 +23,19 @@ bool kineto_fail(struct kineto *k, const char *fmt, ...)
 	vsnprintf(k->why, k->n_why, fmt, ap);
 	va_end(ap);
 	return false;
+}
+
+void kineto_remark(struct kineto *k, const char *fmt, ...)
+{
+	char text[200];
+	size_t at = strlen(k->remark);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (at + strlen(text) + 8 < sizeof k->remark) /* else there were more important ones */
+		snprintf(k->remark + at, sizeof k->remark - at, "%s; %s", at ? "" : "ok", text);
 }
 
 static bool grow(struct kineto *k, void *v, uint32_t n, uint32_t *n_alloc, size_t size, uint32_t max)
@@ -68,21 +80,9 @@ static bool find_name(struct kineto *k, const char *name, uint32_t *ret)
 
 /* ---- collectives ---- */
 
-static bool has_part(const char *text, const char *part)
+static int64_t or_unknown(int64_t v)
 {
-	size_t n = strlen(part);
-
-	for (; *text; text++)
-		if (strncasecmp(text, part, n) == 0)
-			return true;
-	return false;
-}
-
-/* Kernels of the libraries that do collectives: NCCL, RCCL (which keeps its names). */
-static bool is_collective(const char *name)
-{
-	return strncmp(name, "nccl", 4) == 0 || strncmp(name, "rccl", 4) == 0 ||
-	       has_part(name, "ncclKernel") || has_part(name, "ncclDevKernel");
+	return v >= 0 ? v : -1;
 }
 
 static bool find_call(struct kineto *k, const struct trace_event *ev, uint32_t *ret)
@@ -91,8 +91,11 @@ static bool find_call(struct kineto *k, const struct trace_event *ev, uint32_t *
 
 	*ret = 0;
 	memset(&c, 0, sizeof c); /* compared as bytes */
-	c.n_in = ev->numbers[TRACE_N_IN];
-	c.size = ev->numbers[TRACE_GROUP_SIZE];
+	c.n_in = or_unknown(ev->numbers[TRACE_N_IN]);
+	c.n_out = or_unknown(ev->numbers[TRACE_N_OUT]);
+	c.size = or_unknown(ev->numbers[TRACE_GROUP_SIZE]);
+	c.start = or_unknown(ev->numbers[TRACE_RANK_START]);
+	c.stride = or_unknown(ev->numbers[TRACE_RANK_STRIDE]);
 	c.ranks_cut = ev->cut[TRACE_GROUP_RANKS];
 	if (!ev->texts[TRACE_COLLECTIVE][0])
 		return true;
@@ -118,50 +121,86 @@ static bool find_call(struct kineto *k, const struct trace_event *ev, uint32_t *
 
 /* ---- events ---- */
 
-static bool keep(struct kineto *k, const struct trace_event *ev, enum kept_sort sort, int64_t number)
+/* Annotations of the device say their stream as a thread. */
+static uint32_t stream_of(const struct trace_event *ev)
 {
-	struct kept v = { .number = number >= 0 ? number : -1, .sort = (uint8_t)sort,
-			  .external = ev->numbers[TRACE_EXTERNAL] >= 0 ? ev->numbers[TRACE_EXTERNAL] : -1,
-			  .launched_ns = -1, .step = EVENT_STEP_UNKNOWN };
 	int64_t stream = ev->numbers[TRACE_STREAM];
 
+	if (stream == TRACE_NO_NUMBER && !json_integer_of(ev->tid, strlen(ev->tid), 0, &stream))
+		return 0;
+	return stream >= 0 && stream < 65535 ? (uint32_t)stream + 1 : 0;
+}
+
+/* Names say it, and come again and again. False: it is no work. */
+static bool classify(struct kineto *k, const struct trace_event *ev, struct kept *v)
+{
+	enum { ASKED = 64, CALL = 32 };
+	uint8_t spare = 0, *known = v->name && k->name_classes ? &k->name_classes[v->name] : &spare;
+
+	if (!*known)
+		*known = (uint8_t)(ASKED | kernel_class(ev->name) | (kernel_is_call(ev->name) ? CALL : 0));
+	v->class = *known & (CALL - 1);
+	if (v->class == CLASS_COMPUTE && kernel_is_copy(ev->category))
+		v->class = CLASS_MEMORY;
+	v->sort = *known & CALL ? KEPT_CALL : KEPT_WORK;
+	return v->class != 0;
+}
+
+static bool keep(struct kineto *k, const struct trace_event *ev, enum kept_sort sort, int64_t number)
+{
+	struct kept v = { .number = or_unknown(number), .sort = (uint8_t)sort,
+			  .external = or_unknown(ev->numbers[TRACE_EXTERNAL]),
+			  .launched_ns = -1, .step = EVENT_STEP_UNKNOWN };
+
 	if (!ev->has_time || ev->ts_ns < 0 || ev->dur_ns < 0 || ev->dur_ns >= MAX_TIME_NS ||
-	    ev->ts_ns >= MAX_TIME_NS - ev->dur_ns)
-		return true; /* a stamp that cannot be: profilers write them */
+	    ev->ts_ns >= MAX_TIME_NS - ev->dur_ns) {
+		k->profile.n_impossible++; /* profilers write them */
+		return true;
+	}
 	v.begin_ns = ev->ts_ns;
 	v.end_ns = ev->ts_ns + (ev->dur_ns > 0 ? ev->dur_ns : 1);
-	v.stream = stream >= 0 && stream < 65535 ? (uint32_t)stream + 1 : 0;
-	if (!find_name(k, ev->name, &v.name) ||
-	    ((sort == KEPT_CALL || sort == KEPT_PARAMS) && !find_call(k, ev, &v.call)))
+	v.stream = stream_of(ev);
+	if (!find_name(k, ev->name, &v.name))
 		return false;
+	if (sort == KEPT_WORK && !classify(k, ev, &v))
+		return true;
+	if ((v.sort == KEPT_CALL || v.sort == KEPT_PARAMS) && !find_call(k, ev, &v.call))
+		return false;
+	kineto_profile_saw(k, &v);
 	return kineto_keep(k, &v);
 }
 
 static bool take_event(struct kineto *k, const struct trace_event *ev)
 {
-	static const char step[] = "ProfilerStep#";
-	const char *c = ev->category;
 	int64_t number = ev->numbers[TRACE_CORRELATION];
 
 	if (ev->phase != 'X')
 		return true;
-	if (strcasecmp(c, "kernel") == 0)
-		return keep(k, ev, is_collective(ev->name) ? KEPT_CALL : KEPT_WORK, number);
-	if (strcasecmp(c, "gpu_memcpy") == 0 || strcasecmp(c, "gpu_memset") == 0 ||
-	    strcasecmp(c, "memcpy") == 0 || strcasecmp(c, "memset") == 0)
+	switch (profile_role(ev->category, ev->name)) {
+	case ROLE_WORK:
 		return keep(k, ev, KEPT_WORK, number);
-	if (strcmp(c, "cuda_runtime") == 0 || strcmp(c, "cuda_driver") == 0 || strcmp(c, "Runtime") == 0) {
-		if (has_part(ev->name, "Synchronize"))
-			return keep(k, ev, KEPT_WAIT, -1);
+	case ROLE_WAIT:
+		return keep(k, ev, KEPT_WAIT, -1);
+	case ROLE_LAUNCH:
 		return number < 0 || keep(k, ev, KEPT_LAUNCH, number);
+	case ROLE_STEP: {
+		const char *digits = strchr(ev->name, '#') + 1;
+
+		return !json_integer_of(digits, strlen(digits), 0, &number) || keep(k, ev, KEPT_STEP, number);
 	}
-	if (strncmp(ev->name, step, sizeof step - 1) == 0 && strncmp(c, "gpu", 3) != 0)
-		return !json_integer_of(ev->name + sizeof step - 1, strlen(ev->name + sizeof step - 1), 0, &number) ||
-		       keep(k, ev, KEPT_STEP, number);
-	if (strncmp(ev->name, "nccl:", 5) == 0 && strncmp(c, "gpu", 3) != 0)
+	case ROLE_NOTE:
 		return keep(k, ev, KEPT_NOTE, -1);
-	if (strcmp(ev->name, "record_param_comms") == 0)
+	case ROLE_PARAMS:
 		return keep(k, ev, KEPT_PARAMS, ev->numbers[TRACE_EXTERNAL]);
+	case ROLE_HOST_CALL:
+		return keep(k, ev, KEPT_HOST_CALL, -1);
+	case ROLE_RANGE:
+		return keep(k, ev, KEPT_RANGE, -1);
+	case ROLE_DEVICE_RANGE:
+		return keep(k, ev, KEPT_DEVICE_RANGE, -1);
+	case ROLE_NONE:
+		break;
+	}
 	return true;
 }
 
@@ -188,6 +227,7 @@ static void read_head(struct kineto *k, const struct trace_events *s)
 		k->is_kineto |= trace_events_top(s, marks[i]) != NULL;
 	k->rank = integer_of(info, "rank");
 	k->world_size = integer_of(info, "world_size");
+	(void)kineto_groups_read(k, json_object_get(info, "pg_config"));
 	json_decref(info);
 	if (!trace_events_top_integer(s, "baseTimeNanoseconds", &k->base_ns) || k->base_ns < 0 ||
 	    k->base_ns > MAX_TIME_NS)
@@ -213,28 +253,6 @@ static bool read_all(struct kineto *k, struct trace_events *s)
 	return true;
 }
 
-/* "rank-34.…", "kineto_ddp_rank0.json", "rank_3/trace.json": the last number behind the
- * word, in the file's own name first. */
-static int64_t rank_of_path(const char *path)
-{
-	const char *end = path + strlen(path);
-
-	for (const char *p = end; p-- > path;) {
-		const char *digits = p + 4;
-		int64_t rank = 0;
-
-		if (end - p < 5 || strncasecmp(p, "rank", 4) != 0)
-			continue;
-		digits += *digits == '-' || *digits == '_' || *digits == '=' || *digits == ' ';
-		if (!isdigit((unsigned char)*digits))
-			continue;
-		for (; isdigit((unsigned char)*digits) && rank < FACT_MAX_RANKS; digits++)
-			rank = rank * 10 + (*digits - '0');
-		return rank < FACT_MAX_RANKS ? rank : -1;
-	}
-	return -1;
-}
-
 static bool place(struct kineto *k, struct trace_input *in)
 {
 	struct trace *t = k->trace;
@@ -244,15 +262,18 @@ static bool place(struct kineto *k, struct trace_input *in)
 
 	if (t->clock_method)
 		return kineto_fail(k, "is of one rank, and a file before it has a whole job: import each on its own");
+	k->profile.rank_from = "file";
 	if (k->rank < 0) {
 		k->rank = rank_of_path(in->path);
+		k->profile.rank_from = "name";
 		if (k->rank >= 0)
-			snprintf(in->outcome, sizeof in->outcome, "ok; its rank is from its name");
+			kineto_remark(k, "its rank is from its name");
 	}
 	guessed = k->rank < 0;
 	if (guessed && t->n_ranks == 0) {
 		k->rank = 0;
-		snprintf(in->outcome, sizeof in->outcome, "ok; it does not say which rank it is, taken as rank 0");
+		k->profile.rank_from = "assumed";
+		kineto_remark(k, "it does not say which rank it is, neither inside nor in its name: taken as rank 0");
 	}
 	if (k->rank < 0)
 		return kineto_fail(k, "does not say which rank it is, neither inside nor in its name");
@@ -284,15 +305,18 @@ static void free_all(struct kineto *k)
 		free(k->names[i]);
 	free(k->names);
 	free(k->calls);
+	free(k->name_classes);
 	runs_free(k->kept);
 	json_decref(k->name_ids);
+	kineto_groups_free(k);
+	kineto_profile_free(k);
 }
 
 enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct trace_events *s, char *why,
 				size_t n_why)
 {
 	struct kineto k = { .trace = t, .rank = -1, .world_size = -1, .why = why, .n_why = n_why,
-			    .name_ids = json_object() };
+			    .name_ids = json_object(), .name_classes = calloc(MAX_NAMES + 1, 1) };
 	enum import_outcome o = IMPORT_FAILED;
 
 	why[0] = '\0';
@@ -305,8 +329,9 @@ enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct 
 			kineto_fail(&k, "has no step, launch or device work of a profiler");
 			o = k.is_kineto ? IMPORT_FAILED : IMPORT_UNKNOWN;
 		} else if (place(&k, in)) {
-			trace_events_remark(s, why, n_why);
 			o = IMPORT_OK;
+			snprintf(why, n_why, "%s", k.remark);
+			trace_events_remark(s, why, n_why);
 		}
 	}
 	free_all(&k);

@@ -3,13 +3,19 @@
 #pragma once
 
 #include "kineto.h"
+#include "kineto_groups.h"
+#include "kineto_profile.h"
+#include "rank_name.h"
 
 enum kept_sort {
 	KEPT_STEP,   /* number = the profiler's */
+	KEPT_RANGE,  /* an annotation of the host, and where its work ran */
+	KEPT_DEVICE_RANGE,
 	KEPT_LAUNCH, /* a call of the runtime with a correlation */
 	KEPT_WAIT,   /* the host stands until the device is done */
 	KEPT_WORK,   /* on the device */
 	KEPT_CALL,   /* a collective, on the device */
+	KEPT_HOST_CALL, /* a collective that the host itself does */
 	KEPT_NOTE,   /* the host's name of a collective, around its launch */
 	KEPT_PARAMS, /* the host's word about a collective: found by number = External id */
 };
@@ -27,13 +33,15 @@ struct kept {
 	uint32_t launch;     /* number of the launch, from 1; 0 = none */
 	uint32_t step;	     /* EVENT_STEP_UNKNOWN */
 	uint8_t sort;
+	uint8_t class; /* of what runs on the device */
 };
 
 struct call { /* the arguments of a collective: equal ones once */
 	char op[64], dtype[32], group[64], desc[64];
 	char ranks[256];
 	bool ranks_cut;
-	int64_t n_in, size;
+	int64_t n_in, n_out, size; /* -1 = not told */
+	int64_t start, stride;	   /* of its ranks, where they are regular */
 };
 
 struct kineto {
@@ -45,20 +53,26 @@ struct kineto {
 	char **names;
 	uint32_t n_names, n_names_alloc;
 	void *name_ids; /* json_t */
+	uint8_t *name_classes; /* of kernels, by name: 0 = not asked yet; owned */
 	int64_t base_ns;
 	int64_t rank, world_size; /* -1 = not told */
 	char host[64];		  /* "" = not told */
 	bool has_events, is_kineto;
+	struct kineto_groups groups;
+	struct profile profile;
+	char remark[240]; /* of a file that is fine */
 	char *why;
 	size_t n_why;
 };
 
 bool kineto_fail(struct kineto *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* What people should know of a file that was read. */
+void kineto_remark(struct kineto *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* False with a sentence in why, or t->no_memory. */
 bool kineto_keep(struct kineto *k, const struct kept *v);
 
-/* What was kept, joined, in the order of time: steps, launches that have work, waits, work
- * and collectives; each is given once. Launches are numbered in this order, and work has
+/* What was kept, joined, in the order of time: steps, annotations, launches that have work,
+ * waits, work and collectives; each is given once. Launches are numbered in this order, and work has
  * its launch's number, step and note, a collective what the host said of it. It is one pass
  * over files of any size: whoever needs what is before or behind keeps it. */
 struct kineto_joined {

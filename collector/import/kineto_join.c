@@ -9,6 +9,7 @@
 
 #include "../align/foreign.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,14 +96,49 @@ static uint64_t *count_calls(struct trace *t, struct trace_rank *r, uint32_t *re
 	return NULL;
 }
 
-/* The group of most calls. */
-static const char *main_group(struct trace *t, struct trace_rank *r)
+#define ONE_RANK (INT64_C(1) << 40) /* more than calls of all ranks */
+
+/* Adds a rank's calls to those of all, by the name of the group. */
+static bool add_counts(struct trace *t, struct trace_rank *r, json_t *sums)
 {
 	uint32_t most;
 	uint64_t *counts = count_calls(t, r, &most);
+	bool fine = counts != NULL;
 
+	for (uint32_t i = 0; fine && i < r->n_names; i++) {
+		json_int_t sum = json_integer_value(json_object_get(sums, r->names[i]));
+
+		if (counts[i + 1] > 0)
+			fine = json_object_set_new(sums, r->names[i],
+						   json_integer(sum + ONE_RANK + (json_int_t)counts[i + 1])) == 0;
+	}
+	t->no_memory |= !fine;
 	free(counts);
-	return counts && most ? r->names[most - 1] : NULL;
+	return fine;
+}
+
+/* The group of most ranks; of those, of most calls. Groups of a few have more calls, but cannot
+ * place the others. A copy; NULL = there is none, or no memory. */
+static char *main_group(struct trace *t)
+{
+	json_t *sums = json_object(), *v;
+	json_int_t most = 0;
+	const char *name, *best = NULL;
+	char *copy = NULL;
+	bool fine = sums != NULL;
+
+	for (uint32_t i = 0; fine && i < t->n_ranks; i++)
+		fine = add_counts(t, &t->ranks[i], sums);
+	json_object_foreach(sums, name, v)
+		if (json_integer_value(v) > most) {
+			most = json_integer_value(v);
+			best = name;
+		}
+	if (fine && best)
+		copy = strdup(best);
+	t->no_memory |= !fine || (best && !copy);
+	json_decref(sums);
+	return copy;
 }
 
 /* Its groups get names that no other rank has. */
@@ -195,8 +231,8 @@ static bool align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs
 
 bool kineto_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)
 {
-	const char *group = NULL;
-	bool apart = false;
+	bool apart = false, fine;
+	char *group;
 
 	if (t->clock_method || t->n_ranks == 0)
 		return true;
@@ -206,14 +242,12 @@ bool kineto_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)
 			  : apart ? "each file a clock of its own; placed by the ends of collectives, bounded by "
 				    "their entries"
 				  : "one machine: its clock";
-	for (uint32_t i = 0; i < t->n_ranks && !group; i++)
-		group = main_group(t, &t->ranks[i]);
 	if (t->n_ranks < 2)
 		return true;
-	if (!group) {
-		for (uint32_t i = 0; i < t->n_ranks; i++)
-			say(inputs, n_inputs, t->ranks[i].rank, "none of them can be placed in a step");
-		return true;
-	}
-	return align(t, inputs, n_inputs, group);
+	group = main_group(t);
+	for (uint32_t i = 0; i < t->n_ranks && !group && !t->no_memory; i++)
+		say(inputs, n_inputs, t->ranks[i].rank, "none of them can be placed in a step");
+	fine = group ? align(t, inputs, n_inputs, group) : !t->no_memory;
+	free(group);
+	return fine;
 }

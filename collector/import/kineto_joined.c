@@ -14,11 +14,22 @@
 
 #define TAKER (UINT64_C(1) << 63)
 
+/* Of one begin; in three bits. */
+static unsigned turn(const struct kept *v)
+{
+	static const unsigned turns[] = {
+		[KEPT_STEP] = 0, [KEPT_RANGE] = 1, [KEPT_DEVICE_RANGE] = 1, [KEPT_LAUNCH] = 2, [KEPT_WAIT] = 3,
+		[KEPT_WORK] = 4, [KEPT_CALL] = 5, [KEPT_HOST_CALL] = 5, [KEPT_NOTE] = 6, [KEPT_PARAMS] = 7,
+	};
+
+	return turns[v->sort];
+}
+
 static struct runs_key by_begin(const void *record)
 {
 	const struct kept *v = record;
 
-	return (struct runs_key){ (uint64_t)v->begin_ns << 3 | v->sort, (uint64_t)v->number ^ TAKER };
+	return (struct runs_key){ (uint64_t)v->begin_ns << 3 | turn(v), (uint64_t)v->number ^ TAKER };
 }
 
 static struct runs_key by_place(const void *record)
@@ -138,7 +149,7 @@ static bool place_all(struct kineto *k, struct kineto_joined *j, struct runs *pa
 		struct kept v = *next;
 
 		fine = place(k, j, &p, &v);
-		if (!fine || v.sort == KEPT_NOTE)
+		if (!fine)
 			continue;
 		if (is_device(&v) || v.sort == KEPT_LAUNCH)
 			fine = add(k, pairs, &v);

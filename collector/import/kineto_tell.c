@@ -56,29 +56,6 @@ static enum event_dtype dtype_of(const char *name, uint64_t *ret_bytes)
 	return DTYPE_UNKNOWN;
 }
 
-/* "[0, 1, 2]". 0 when it is something else, or cut. */
-static uint32_t parse_ranks(const char *text, int32_t *out, uint32_t max)
-{
-	uint32_t n = 0;
-
-	if (*text++ != '[')
-		return 0;
-	while (n < max) {
-		char *end;
-		long rank = strtol(text, &end, 10);
-
-		if (end == text || rank < 0 || rank >= FACT_MAX_RANKS)
-			return 0;
-		out[n++] = (int32_t)rank;
-		text = end;
-		if (*text == ']')
-			return n;
-		if (*text++ != ',')
-			return 0;
-	}
-	return 0;
-}
-
 struct counter {
 	uint32_t name; /* of the rank */
 	uint32_t n;
@@ -126,17 +103,6 @@ static uint32_t next_number(struct teller *w, uint32_t group)
 	return 0;
 }
 
-/* The default group's name where nothing tells of it. */
-static void name_group(const struct call *c, char *out, size_t n_out)
-{
-	if (!c || !c->group[0])
-		snprintf(out, n_out, "collectives");
-	else if (c->desc[0] && strcmp(c->desc, "undefined") != 0)
-		snprintf(out, n_out, "%s (%s)", c->group, c->desc);
-	else
-		snprintf(out, n_out, "%s", c->group);
-}
-
 static bool tell_work(struct teller *w, const struct kept *v)
 {
 	return say(w, v, TRACE_DEVICE, v->begin_ns, EVENT_KERNEL_BEGIN, v->stream, name_of(w, v), v->launch, 0) &&
@@ -152,26 +118,25 @@ static bool tell_call(struct teller *w, const struct kept *v)
 	uint64_t element_bytes = 0;
 	enum event_dtype dtype = c ? dtype_of(c->dtype, &element_bytes) : DTYPE_UNKNOWN;
 	uint16_t flags = event_coll_flags(op, dtype);
-	int32_t ranks[128];
-	uint32_t n_ranks, group, number;
+	const struct kineto_label *label;
+	uint32_t group, number;
 	uint64_t bytes = c && c->n_in > 0 && c->n_in < INT64_C(1) << 50 ? (uint64_t)c->n_in * element_bytes : 0;
 	struct event begin, end;
-	char name[160];
 
 	/* Ranks begin to record at different calls; the steps are the same. A message has
 	 * two ends that the file does not name. */
 	if ((w->has_steps && v->step == EVENT_STEP_UNKNOWN) || op == OP_UNKNOWN)
 		return tell_work(w, v);
-	name_group(c, name, sizeof name);
-	group = trace_name(w->k->trace, w->r, name);
+	label = kineto_group_of(w->k, v->call);
+	if (!label)
+		return false;
+	group = trace_name(w->k->trace, w->r, label->name);
 	number = next_number(w, group);
 	if (number == UINT32_MAX)
 		return true;
-	n_ranks = c && !c->ranks_cut ? parse_ranks(c->ranks, ranks, 128) : 0;
-	if (n_ranks > 0 && (c->size < 0 || c->size == n_ranks) && !trace_group(w->k->trace, name, ranks, n_ranks))
-		return false;
-	if (v->launch && !say(w, v, TRACE_HOST, v->launched_ns, EVENT_COLL_SUBMIT, flags, group, number,
-			      event_submit_b(-1, v->launch)))
+	/* Stamps of two clocks may say that it was launched after its begin. */
+	if (v->launch && !say(w, v, TRACE_HOST, v->launched_ns < v->begin_ns ? v->launched_ns : v->begin_ns,
+			      EVENT_COLL_SUBMIT, flags, group, number, event_submit_b(-1, v->launch)))
 		return false;
 	begin = event_of(w, v, v->begin_ns, EVENT_COLL_BEGIN, flags, group, number, bytes);
 	end = event_of(w, v, v->end_ns, EVENT_COLL_END, flags, group, number, bytes);
@@ -196,7 +161,10 @@ static bool tell(struct teller *w, const struct kept *v)
 	case KEPT_WORK:
 		return tell_work(w, v);
 	case KEPT_CALL:
+	case KEPT_HOST_CALL:
 		return tell_call(w, v);
+	case KEPT_RANGE:
+	case KEPT_DEVICE_RANGE:
 	case KEPT_NOTE:
 	case KEPT_PARAMS:
 		break;
@@ -213,15 +181,16 @@ bool kineto_tell(struct kineto *k, struct trace_rank *r, uint64_t *ret_n_events)
 	bool fine = kineto_joined_init(&j, k) && (in = kineto_joined_read(&j, k));
 
 	w.has_steps = j.has_steps;
+	kineto_profile_begin(k);
 	while (fine && (next = runs_next(in))) {
 		struct kept v = *next;
 
 		v.launch = kineto_launch(&j, next);
-		fine = tell(&w, &v);
+		fine = !kineto_profile_take(k, &v) || tell(&w, &v);
 	}
 	if (in)
 		fine = trace_read_end(k->trace, in) && fine;
 	kineto_joined_fini(&j);
 	*ret_n_events = w.n_said;
-	return fine;
+	return fine && !k->trace->no_memory && kineto_profile_end(k, r->rank);
 }

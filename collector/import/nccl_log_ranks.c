@@ -215,7 +215,7 @@ static bool note_all(struct seats *s)
 static bool has_events(const struct trace *t)
 {
 	for (uint32_t i = 0; i < t->n_ranks; i++)
-		if (t->ranks[i].first_ns != INT64_MAX)
+		if (trace_has_events(&t->ranks[i]))
 			return true;
 	return false;
 }

@@ -104,7 +104,7 @@ static bool add_ranks(struct perf_join *j)
 
 	for (uint32_t i = 0; i < j->t->n_ranks && fine; i++) {
 		at[j->t->ranks[i].rank] = i + 1;
-		told[j->t->ranks[i].rank] = j->t->ranks[i].first_ns != INT64_MAX;
+		told[j->t->ranks[i].rank] = trace_has_events(&j->t->ranks[i]);
 	}
 	for (uint32_t i = 0; i < j->n && fine; i++)
 		if (!at[j->v[i].rank]) {

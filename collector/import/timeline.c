@@ -3,6 +3,7 @@
 
 #include "../graph/replay.h"
 
+#include <ctype.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ bool timeline_fail(struct timeline *l, const char *fmt, ...)
 	return false;
 }
 
-static bool grow(struct timeline *l, void *v, uint32_t n, uint32_t *n_alloc, size_t size, uint32_t max)
+bool timeline_grow(struct timeline *l, void *v, uint32_t n, uint32_t *n_alloc, size_t size, uint32_t max)
 {
 	uint32_t want = *n_alloc ? 2 * *n_alloc : 64;
 	void *grown;
@@ -58,7 +59,7 @@ static bool find_thread(struct timeline *l, const struct trace_event *ev, uint32
 		*ret = (uint32_t)json_integer_value(known);
 		return true;
 	}
-	if (!grow(l, &l->threads, l->n_threads, &l->n_threads_alloc, sizeof *l->threads, MAX_THREADS))
+	if (!timeline_grow(l, &l->threads, l->n_threads, &l->n_threads_alloc, sizeof *l->threads, MAX_THREADS))
 		return false;
 	if (json_object_set_new(l->thread_ids, key, json_integer(l->n_threads)) != 0)
 		return timeline_fail(l, "has a thread whose name is no text");
@@ -103,14 +104,14 @@ static struct kind kind_of(const char *name)
 	return k;
 }
 
-static bool find_kind(struct timeline *l, const char *name, uint32_t *ret)
+bool timeline_kind(struct timeline *l, const char *name, uint32_t *ret)
 {
 	struct kind k = kind_of(name);
 
 	for (*ret = 0; *ret < l->n_kinds; ++*ret)
 		if (strcmp(l->kinds[*ret].name, k.name) == 0)
 			return true;
-	if (!grow(l, &l->kinds, l->n_kinds, &l->n_kinds_alloc, sizeof *l->kinds, MAX_KINDS))
+	if (!timeline_grow(l, &l->kinds, l->n_kinds, &l->n_kinds_alloc, sizeof *l->kinds, MAX_KINDS))
 		return false;
 	k.ideal = l->n_kinds;
 	/* Both ends of a message are one transfer. */
@@ -145,8 +146,8 @@ static bool take_span(struct timeline *l, const struct trace_event *ev)
 	op.end_ns = op.begin_ns + ev->dur_ns;
 	op.step = (uint32_t)step; /* its number; an index once sorted */
 	l->interleaved |= op.chunk > 0;
-	if (!find_thread(l, ev, &op.thread) || !find_kind(l, ev->name, &op.kind) ||
-	    !grow(l, &l->ops, l->n_ops, &l->n_ops_alloc, sizeof *l->ops, TIMELINE_MAX_OPS))
+	if (!find_thread(l, ev, &op.thread) || !timeline_kind(l, ev->name, &op.kind) ||
+	    !timeline_grow(l, &l->ops, l->n_ops, &l->n_ops_alloc, sizeof *l->ops, TIMELINE_MAX_OPS))
 		return false;
 	l->ops[l->n_ops++] = op;
 	return true;
@@ -207,7 +208,7 @@ static bool find_workers(struct timeline *l)
 					    l->workers[k].tp != t->tp))
 			k++;
 		if (k == l->n_workers) {
-			if (!grow(l, &l->workers, l->n_workers, &l->n_workers_alloc, sizeof *l->workers,
+			if (!timeline_grow(l, &l->workers, l->n_workers, &l->n_workers_alloc, sizeof *l->workers,
 				  FACT_MAX_RANKS))
 				return false;
 			l->workers[l->n_workers++] =
@@ -261,6 +262,11 @@ static void number_ranks(struct timeline *l)
 
 		w->job_rank = (int32_t)((w->pp * l->n_dp + w->dp) * l->n_tp + w->tp);
 	}
+	timeline_rank_workers(l);
+}
+
+void timeline_rank_workers(struct timeline *l)
+{
 	for (uint32_t i = 0; i < l->n_workers; i++)
 		for (uint32_t k = 0; k < l->n_workers; k++)
 			l->workers[i].rank += l->workers[k].job_rank < l->workers[i].job_rank;
@@ -357,7 +363,7 @@ static void close_gaps(struct timeline *l)
 		}
 }
 
-static void free_all(struct timeline *l)
+void timeline_free(struct timeline *l)
 {
 	free(l->ops);
 	free(l->threads);
@@ -384,6 +390,15 @@ static void say_what_differs(struct timeline *l)
 		snprintf(l->why + at, l->n_why - at, "%s; it is not replayed: %s", at ? "" : "ok", l->not_replayed);
 }
 
+bool timeline_finish(struct timeline *l)
+{
+	if (!number_steps(l))
+		return false;
+	if (!l->linked && !l->unplaced)
+		close_gaps(l);
+	return timeline_join(l) && (l->not_replayed || timeline_what_if(l)) && timeline_tell(l) && timeline_rows(l);
+}
+
 bool timeline_read(struct trace *t, struct trace_events *s, uint64_t *ret_n_events, char *why, size_t n_why)
 {
 	struct timeline l = { .trace = t, .why = why, .n_why = n_why };
@@ -397,22 +412,26 @@ bool timeline_read(struct trace *t, struct trace_events *s, uint64_t *ret_n_even
 		fine = timeline_fail(&l, "has a whole job, and a file before it is of one, too: import each on its own");
 	if (fine)
 		number_ranks(&l);
-	fine = fine && number_steps(&l);
-	if (fine)
-		close_gaps(&l);
-	fine = fine && timeline_join(&l) && timeline_what_if(&l) && timeline_tell(&l);
+	fine = fine && timeline_finish(&l);
 	*ret_n_events = l.n_ops;
 	if (fine) {
 		say_what_differs(&l);
 		trace_events_remark(s, why, n_why);
 	}
-	free_all(&l);
+	timeline_free(&l);
 	return fine;
 }
 
+/* A list; logs, too, begin with a bracket, and a word or number behind it. */
 static bool is_timeline(const struct import_head *h)
 {
-	return head_first(h) == '[';
+	const unsigned char *at = memchr(h->bytes, '[', h->n_bytes), *end = h->bytes + h->n_bytes;
+
+	if (head_first(h) != '[')
+		return false;
+	for (at++; at < end && isspace(*at);)
+		at++;
+	return at == end || !isalnum(*at);
 }
 
 static enum import_outcome read_file(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,

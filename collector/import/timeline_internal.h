@@ -10,7 +10,7 @@ enum lane { LANE_COMPUTE, LANE_FORWARD_SEND, LANE_FORWARD_RECV, LANE_BACKWARD_SE
 enum scope { SCOPE_ALONE, SCOPE_REPLICAS, SCOPE_STAGES, SCOPE_ALL };
 
 /* What the format's names stand for. Others are work of their thread. */
-enum role { ROLE_WORK, ROLE_FORWARD, ROLE_BACKWARD, ROLE_OPTIMIZER, ROLE_MESSAGE, ROLE_COLL };
+enum role { ROLE_WORK, ROLE_STEP, ROLE_FORWARD, ROLE_BACKWARD, ROLE_OPTIMIZER, ROLE_MESSAGE, ROLE_COLL };
 
 struct op {
 	int64_t begin_ns, end_ns;
@@ -59,6 +59,8 @@ struct timeline {
 	uint32_t n_steps;
 	uint32_t n_dp, n_pp, n_tp;
 	uint32_t n_joins;
+	bool linked;	  /* messages carry their number of their edge in seq */
+	bool unplaced;	  /* who is which stage is not known */
 	bool interleaved; /* several model chunks a stage: another schedule */
 	const char *not_replayed; /* why; static, NULL = it was */
 	char *why;
@@ -66,6 +68,17 @@ struct timeline {
 };
 
 bool timeline_fail(struct timeline *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Room for one more of v; size is that of one. */
+bool timeline_grow(struct timeline *l, void *v, uint32_t n, uint32_t *n_alloc, size_t size, uint32_t max);
+/* The kind of that name, made where it is new. */
+bool timeline_kind(struct timeline *l, const char *name, uint32_t *ret);
+/* Ranks of the catalogue from those in the job. */
+void timeline_rank_workers(struct timeline *l);
+/* All that is left, once ops (their step a number) and workers are there. */
+bool timeline_finish(struct timeline *l);
+void timeline_free(struct timeline *l);
+/* A row a step and worker: what it computed, and what part of the time it did not. */
+bool timeline_rows(struct timeline *l);
 /* Who is joined with whom, and since when each could begin. */
 bool timeline_join(struct timeline *l);
 /* The what-if facts, where the schedule is understood. */

@@ -35,7 +35,8 @@ static bool member_of(const struct timeline *l, uint32_t i, struct member *ret)
 		else if (k->lane == LANE_BACKWARD_RECV)
 			from = w->pp + 1;
 		what = k->lane == LANE_FORWARD_SEND || k->lane == LANE_FORWARD_RECV ? 0 : 1;
-		*ret = (struct member){ (uint64_t)op->step << 32 | op->nth, pack(from, w->dp, w->tp), i };
+		*ret = (struct member){ (uint64_t)op->step << 32 | (l->linked ? (uint32_t)op->seq : op->nth),
+					pack(from, w->dp, w->tp), i };
 		ret->what ^= (uint64_t)what << 31;
 		return true;
 	}
@@ -98,8 +99,12 @@ static void look_before(struct timeline *l, uint32_t from, uint32_t to)
 	for (uint32_t i = from, k; i < to; i = k) {
 		int64_t begin_ns = l->ops[i].begin_ns, latest_ns = end_ns;
 
+		if (l->kinds[l->ops[i].kind].role == ROLE_STEP) { /* around the others */
+			k = i + 1;
+			continue;
+		}
 		/* What begins together is waited for together. */
-		for (k = i; k < to && l->ops[k].begin_ns == begin_ns; k++) {
+		for (k = i; k < to && l->ops[k].begin_ns == begin_ns && l->kinds[l->ops[k].kind].role != ROLE_STEP; k++) {
 			l->ops[k].ready_ns = end_ns < begin_ns ? end_ns : begin_ns;
 			latest_ns = l->ops[k].end_ns > latest_ns ? l->ops[k].end_ns : latest_ns;
 		}

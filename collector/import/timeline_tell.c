@@ -72,7 +72,8 @@ static const struct worker *worker_at(const struct timeline *l, uint32_t dp, uin
 
 static void tell_call(struct teller *w, const struct op *op, const char *group, enum event_op what)
 {
-	uint32_t number = w->numbers[op->worker * w->l->n_kinds + op->kind]++;
+	bool linked = w->l->linked && w->l->kinds[op->kind].role == ROLE_MESSAGE;
+	uint32_t number = linked ? (uint32_t)op->seq : w->numbers[op->worker * w->l->n_kinds + op->kind]++;
 	uint32_t name = name_of(w, op, group);
 	uint16_t flags = event_coll_flags(what, DTYPE_UNKNOWN);
 
@@ -160,7 +161,7 @@ static void tell_coll(struct teller *w, const struct op *op)
 	tell_call(w, op, group, op_of(k->name));
 }
 
-/* A rank's step is from its first operation to its last. */
+/* A rank's step is from its first operation to its last, those included that mark it. */
 static void tell_step(struct teller *w, uint32_t from, uint32_t to)
 {
 	const struct op *first = &w->l->ops[from], *last = first;
@@ -178,7 +179,7 @@ static void tell_step(struct teller *w, uint32_t from, uint32_t to)
 			tell_message(w, op);
 		else if (w->l->kinds[op->kind].role == ROLE_COLL)
 			tell_coll(w, op);
-		else
+		else if (w->l->kinds[op->kind].role != ROLE_STEP)
 			tell_compute(w, op);
 	}
 	say(w, last, TRACE_HOST, last->end_ns, EVENT_STEP_END, 0, 0, 0, 0);
@@ -196,12 +197,13 @@ static bool make_ranks(struct timeline *l)
 		snprintf(text, sizeof text,
 			 "{\"dp\":%u,\"pp\":%u,\"tp\":%u,\"stage\":%u,\"rank_in_job\":%d}", k->dp, k->pp, k->tp,
 			 k->pp, k->job_rank);
-		if (!r || !trace_note(t, r, 0, "meta.parallel", text))
+		if (!r || (!l->unplaced && !trace_note(t, r, 0, "meta.parallel", text)))
 			return false;
 	}
-	snprintf(t->layout, sizeof t->layout, "{\"dp\":%u,\"pp\":%u,\"workers\":%u}", l->n_dp, l->n_pp,
+	if (!l->unplaced)
+		snprintf(t->layout, sizeof t->layout, "{\"dp\":%u,\"pp\":%u,\"workers\":%u}", l->n_dp, l->n_pp,
 		 l->n_workers);
-	t->world_size = (int32_t)l->n_workers;
+	t->world_size = l->unplaced ? 0 : (int32_t)l->n_workers;
 	t->clock_method = "one clock: the file's own time line";
 	return true;
 }

@@ -232,12 +232,6 @@ bool trace_row(struct trace *t, const char *table, const char *types, ...)
 	return !t->no_memory;
 }
 
-void trace_forget_rows(struct trace *t, uint32_t n)
-{
-	while (t->n_rows > n)
-		free_row(&t->rows[--t->n_rows]);
-}
-
 bool trace_secret(struct trace *t, bool is_user, const char *name)
 {
 	struct trace_secret *v;
@@ -256,4 +250,10 @@ bool trace_secret(struct trace *t, bool is_user, const char *name)
 	t->n_secrets--;
 	t->no_memory = true;
 	return false;
+}
+
+void trace_forget_rows(struct trace *t, uint32_t n)
+{
+	while (t->n_rows > n)
+		free_row(&t->rows[--t->n_rows]);
 }

@@ -138,6 +138,10 @@ bool trace_say_call(struct trace *t, struct trace_rank *r, const struct event *b
 /* Too many are counted and left out. */
 bool trace_note(struct trace *t, struct trace_rank *r, int64_t at_ns, const char *category,
 		const char *fields);
+static inline bool trace_has_events(const struct trace_rank *r)
+{
+	return r->first_ns <= r->last_ns;
+}
 bool trace_has_group(const struct trace *t, const char *name);
 bool trace_group(struct trace *t, const char *name, const int32_t *ranks, uint32_t n);
 /* One letter of types a column, in the table's order: i int64_t (TRACE_NULL = NULL), r double
@@ -145,11 +149,11 @@ bool trace_group(struct trace *t, const char *name, const int32_t *ranks, uint32
  * counted and left out. False only without memory. */
 #define TRACE_NULL INT64_MIN
 bool trace_row(struct trace *t, const char *table, const char *types, ...);
-/* All but the first n: of a file that turned out to be none. */
-void trace_forget_rows(struct trace *t, uint32_t n);
 /* Ranks' hosts, fields and columns called hostname, user and the like, and home folders are known
  * to be private without this. False only without memory. */
 bool trace_secret(struct trace *t, bool is_user, const char *name);
+/* All but the first n: of a file that turned out to be none. */
+void trace_forget_rows(struct trace *t, uint32_t n);
 /* Events come by time; of one time, what ends goes before what begins, else as they were
  * said. So nothing may have no length: its end would go before its begin. trace_sort()
  * first; more may be said after it, then again. It gives memory back, so it is called at

@@ -52,6 +52,7 @@ static void take_arg(struct trace_event *ev, const struct json_item *v)
 		[TRACE_EXTERNAL] = "External id", [TRACE_STREAM] = "stream",
 		[TRACE_BYTES] = "bytes", [TRACE_N_IN] = "In msg nelems",
 		[TRACE_N_OUT] = "Out msg nelems", [TRACE_GROUP_SIZE] = "Group size",
+		[TRACE_RANK_START] = "Global rank start", [TRACE_RANK_STRIDE] = "Global rank stride",
 	};
 	static const char *const texts[TRACE_N_TEXTS] = {
 		[TRACE_NAME] = "name", [TRACE_COLLECTIVE] = "Collective name",

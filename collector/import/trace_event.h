@@ -22,6 +22,7 @@ enum trace_number {
 	TRACE_BYTES,
 	TRACE_N_IN, TRACE_N_OUT, /* In, Out msg nelems */
 	TRACE_GROUP_SIZE,
+	TRACE_RANK_START, TRACE_RANK_STRIDE, /* Global rank start, stride */
 	TRACE_N_NUMBERS,
 };
 

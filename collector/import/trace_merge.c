@@ -1,4 +1,5 @@
 /* trace_merge.c - what several threads read, put together in the order of the files. */
+#include "spill.h"
 #include "trace.h"
 
 #include <stdio.h>
@@ -88,12 +89,64 @@ static bool move_ranks(struct trace *t, struct trace *part)
 	return true;
 }
 
-static bool move_groups(struct trace *t, const struct trace *part)
+static const struct trace_group *group_of(const struct trace *t, const char *name)
 {
-	for (uint32_t i = 0; i < part->n_groups; i++)
-		if (!trace_group(t, part->groups[i].name, part->groups[i].ranks, part->groups[i].n_ranks))
-			return false;
+	for (uint32_t i = 0; i < t->n_groups; i++)
+		if (strcmp(t->groups[i].name, name) == 0)
+			return &t->groups[i];
+	return NULL;
+}
+
+static bool replace(struct trace *t, char **text, const char *name)
+{
+	char *copy;
+
+	if (!*text || strcmp(*text, name) == 0)
+		return true;
+	copy = strdup(name);
+	t->no_memory |= !copy;
+	if (!copy)
+		return false;
+	free(*text);
+	*text = copy;
 	return true;
+}
+
+/* The group is called so from here on, wherever its name stands. */
+static bool rename_group(struct trace *part, struct trace_group *g, const char *name)
+{
+	bool fine = true;
+
+	for (uint32_t i = 0; i < part->n_ranks; i++)
+		for (uint32_t k = 0; k < part->ranks[i].n_names && fine; k++)
+			if (strcmp(part->ranks[i].names[k], g->name) == 0)
+				fine = replace(part, &part->ranks[i].names[k], name);
+	for (uint32_t i = 0; i < part->n_rows; i++)
+		for (uint32_t k = 0; k < part->rows[i].n_values && fine; k++)
+			if (part->rows[i].values[k].text && strcmp(part->rows[i].values[k].text, g->name) == 0)
+				fine = replace(part, &part->rows[i].values[k].text, name);
+	return fine && replace(part, &g->name, name);
+}
+
+/* Names may be a rank's own: "1" of ranks 0 and 1 is not "1" of 2 and 3. */
+static bool move_groups(struct trace *t, struct trace *part)
+{
+	for (uint32_t i = 0; i < part->n_groups && !part->no_memory; i++) {
+		struct trace_group *g = &part->groups[i];
+		const struct trace_group *known = group_of(t, g->name);
+		char name[256];
+
+		if (known && g->n_ranks > 0 &&
+		    (known->n_ranks != g->n_ranks || memcmp(known->ranks, g->ranks, g->n_ranks * sizeof *g->ranks) != 0)) {
+			snprintf(name, sizeof name, "%.180s of ranks %d to %d", g->name, g->ranks[0], g->ranks[g->n_ranks - 1]);
+			if (!rename_group(part, g, name))
+				break;
+		}
+		if (!trace_group(t, g->name, g->ranks, g->n_ranks))
+			return false;
+	}
+	t->no_memory |= part->no_memory;
+	return !t->no_memory;
 }
 
 static bool move_rows(struct trace *t, struct trace *part)
@@ -148,7 +201,7 @@ bool trace_merge(struct trace *t, struct trace *part, struct trace_input *in)
 	t->no_memory |= part->no_memory;
 	if (!t->no_memory && fits(t, part, in)) {
 		move_job(t, part);
-		(void)(move_ranks(t, part) && move_groups(t, part) && move_rows(t, part) && move_secrets(t, part));
+		(void)(move_groups(t, part) && move_rows(t, part) && move_ranks(t, part) && move_secrets(t, part));
 	}
 	trace_fini(part);
 	return !t->no_memory;

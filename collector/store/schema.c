@@ -20,6 +20,8 @@
 /* Chunks are 5 to 15 KB. 8 KiB: 9.3 bytes an event in the file where 4 KiB takes 9.5 and 16 KiB
  * 16.3, at the same speed within the noise. */
 #define DEFAULT_PAGE_BYTES 8192
+#define DEFAULT_CACHE_BYTES (32u << 20)
+#define DRAFT_WAL_PAGES 4096
 
 int store_outcome_of(sqlite3 *db, int rc)
 {
@@ -283,7 +285,7 @@ static int renew_views(sqlite3 *db)
 
 static int set_up(struct store *s, bool empty)
 {
-	char sql[160];
+	char sql[200];
 	int64_t version;
 	int r;
 
@@ -295,10 +297,13 @@ static int set_up(struct store *s, bool empty)
 	if (r == 0 && version > SQL_N_MIGRATIONS)
 		return STORE_NEWER;
 	/* The writer never checkpoints; a thread of its own does. */
+	snprintf(sql, sizeof sql,
+		 "PRAGMA journal_mode = WAL; PRAGMA synchronous = %s; PRAGMA wal_autocheckpoint = %d;"
+		 "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -%zu",
+		 s->cfg.is_draft ? "OFF" : "FULL", s->cfg.is_draft ? DRAFT_WAL_PAGES : 0,
+		 (s->cfg.cache_bytes ? s->cfg.cache_bytes : DEFAULT_CACHE_BYTES) / 1024);
 	if (r == 0)
-		r = store_exec(s->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-				      "PRAGMA wal_autocheckpoint = 0; PRAGMA temp_store = MEMORY;"
-				      "PRAGMA cache_size = -32768");
+		r = store_exec(s->db, sql);
 	if (r == 0)
 		r = migrate(s->db, version);
 	if (r == 0)
@@ -470,6 +475,8 @@ void store_close(struct store *s)
 #undef X
 	sqlite3_close(s->checkpoint_db);
 	sqlite3_close(s->db);
+	if (s->lock_fd >= 0 && s->cfg.is_draft)
+		(void)fdatasync(s->lock_fd);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	if (s->has_lock) {

@@ -50,6 +50,10 @@ struct store_config {
 	unsigned page_bytes; /* of a new file; 0 = the measured best */
 	unsigned retry_ms;   /* after a failed commit; 0 = 250 */
 	uint64_t wal_max_bytes; /* the writer waits for a checkpoint beyond; 0 = 256 MiB */
+	size_t cache_bytes;	/* of pages; 0 = 32 MiB */
+	/* Whoever fills the file takes it away when that fails: it is made sure on the
+	 * disk when it is closed, not before. */
+	bool is_draft;
 };
 
 struct store;

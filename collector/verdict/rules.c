@@ -180,7 +180,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		retransmits_look, shared_nic_look, ring_nic_look, host_p2p_path_look, jitter_look, link_look,
 		stages_look, checkpoint_look, rotating_placement_look, rotating_pause_look, stage_imbalance_look,
 		pace_look,
-		amplified_look, bubble_look,
+		amplified_look, bubble_look, timers_look,
 		replayed_look, /* after all that are nearer to a reason */
 		clock_stamps_look, /* above a notice only where nothing else is */
 	};

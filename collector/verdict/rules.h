@@ -193,6 +193,7 @@ int stages_look(struct rules *r);
 int stage_imbalance_look(struct rules *r);
 int amplified_look(struct rules *r);
 int bubble_look(struct rules *r);
+int timers_look(struct rules *r);
 int checkpoint_look(struct rules *r);
 int rotating_pause_look(struct rules *r);
 int rotating_placement_look(struct rules *r);

@@ -45,6 +45,7 @@ static const char *const categories[SIDE_N_KINDS] = {
 	[SIDE_PARALLEL] = "meta.parallel",
 	[SIDE_XID] = "dev.xid",
 	[SIDE_ECC] = "dev.ecc",
+	[SIDE_TIMERS] = "pipeline.timers",
 };
 
 void side_fini(struct side *s)

@@ -43,6 +43,7 @@ enum side_kind {
 	SIDE_PARALLEL,	 /* meta.parallel */
 	SIDE_XID,	 /* dev.xid */
 	SIDE_ECC,	 /* dev.ecc */
+	SIDE_TIMERS,	 /* pipeline.timers: of a training log */
 	SIDE_N_KINDS,
 };
 

@@ -1,5 +1,57 @@
 -- What only imports tell: each format's own tables. Cells that the format did not say are NULL.
 
+-- Profiles of PyTorch (Kineto), by rank. What the device did: exact by step; step NULL = the whole profile, as
+-- Holistic Trace Analysis counts it.
+CREATE TABLE raw_profile (
+  rank INTEGER NOT NULL, rank_from TEXT NOT NULL, n_work INTEGER NOT NULL, n_steps INTEGER NOT NULL,
+  n_launched INTEGER NOT NULL, n_early INTEGER NOT NULL, early_ns INTEGER, n_left_out INTEGER NOT NULL,
+  cut_ns INTEGER, n_groups_cut INTEGER NOT NULL);
+CREATE TABLE raw_profile_breakdown (
+  rank INTEGER NOT NULL, step INTEGER, from_ns INTEGER NOT NULL, to_ns INTEGER NOT NULL, n_work INTEGER NOT NULL,
+  idle_ns INTEGER NOT NULL, compute_ns INTEGER NOT NULL, communication_ns INTEGER NOT NULL,
+  memory_ns INTEGER NOT NULL, overlap_ns INTEGER NOT NULL, compute_only_ns INTEGER NOT NULL,
+  communication_only_ns INTEGER NOT NULL, memory_only_ns INTEGER NOT NULL);
+-- Kernels of communication with equal arguments.
+CREATE TABLE raw_profile_call (
+  rank INTEGER NOT NULL, kernel TEXT, collective TEXT, dtype TEXT, in_elements INTEGER, out_elements INTEGER,
+  "group" TEXT, group_name TEXT, group_size INTEGER, ranks TEXT, n INTEGER NOT NULL, sum_ns INTEGER NOT NULL,
+  first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL);
+CREATE TABLE raw_profile_annotation (
+  rank INTEGER NOT NULL, name TEXT NOT NULL, place TEXT NOT NULL, n INTEGER NOT NULL, sum_ns INTEGER NOT NULL,
+  n_work INTEGER, work_ns INTEGER);
+-- Timelines of pipelines (StragglerAnalysis, MegatronApp): what each worker computed in a step.
+CREATE TABLE raw_timeline_stage (
+  step INTEGER NOT NULL, rank INTEGER NOT NULL, stage INTEGER, n_forward INTEGER NOT NULL, forward_ns INTEGER NOT NULL,
+  n_backward INTEGER NOT NULL, backward_ns INTEGER NOT NULL, span_ns INTEGER, idle_ratio REAL
+) STRICT;
+
+-- Training logs of Megatron and DeepSpeed.
+CREATE TABLE raw_megatron_step (
+  step INTEGER NOT NULL, n_steps INTEGER, elapsed_ms REAL, n_skipped REAL, n_nan REAL, loss REAL, loss_scale REAL,
+  grad_norm REAL, learning_rate REAL, global_batch_size REAL
+) STRICT;
+CREATE TABLE raw_megatron_timer (step INTEGER, rank INTEGER, name TEXT NOT NULL, value_ms REAL, least_ms REAL) STRICT;
+CREATE TABLE raw_megatron_pipeline (
+  n_stages INTEGER, n_micro INTEGER, n_chunks INTEGER, tp INTEGER, dp INTEGER, n_steady INTEGER, first_step INTEGER,
+  last_step INTEGER, timers_of TEXT, step_ms REAL, step_theory_ms REAL, forward_ms REAL, backward_ms REAL,
+  optimizer_ms REAL, receive_wait_ms REAL, receive_wait_theory_ms REAL, embedding_ms REAL, embedding_theory_ms REAL,
+  idle_ratio REAL, idle_theory_ratio REAL, least_forward_ms REAL
+) STRICT;
+
+-- Execution traces (PyTorch, PARAM, Chakra): a file each, its nodes and what comes before what.
+CREATE TABLE raw_et_trace (
+  trace INTEGER PRIMARY KEY, rank INTEGER, n_nodes INTEGER NOT NULL, schema TEXT, n_comms INTEGER NOT NULL,
+  n_data INTEGER NOT NULL, n_control INTEGER NOT NULL, n_parent INTEGER NOT NULL, n_unknown INTEGER NOT NULL,
+  n_duplicate INTEGER NOT NULL, n_cyclic INTEGER NOT NULL
+) STRICT;
+CREATE TABLE raw_et_node (
+  trace INTEGER NOT NULL, rank INTEGER, id INTEGER NOT NULL, name TEXT NOT NULL, type TEXT, parent INTEGER, dur_us INTEGER,
+  is_comm INTEGER NOT NULL, collective TEXT, comm_group TEXT, seq INTEGER, n_in INTEGER, n_out INTEGER, bytes INTEGER,
+  dtype TEXT, source INTEGER, target INTEGER
+) STRICT;
+CREATE TABLE raw_et_edge (
+  trace INTEGER NOT NULL, rank INTEGER, from_id INTEGER NOT NULL, to_id INTEGER NOT NULL, kind TEXT NOT NULL
+) STRICT;
 -- What NCCL itself writes: its log, its inspector and profiler, its topology and graph.
 CREATE TABLE raw_nccl_rank (comm TEXT NOT NULL, n_ranks INTEGER, rank INTEGER, host TEXT, pid INTEGER, device INTEGER,
   nvml_device INTEGER, bus_id TEXT, n_nodes INTEGER, n_channels INTEGER, complete INTEGER NOT NULL, version TEXT);

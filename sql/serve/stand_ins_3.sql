@@ -1,4 +1,25 @@
 -- Finished runs of schema 3: what migrations/0004_imports.sql brought, empty.
+
+CREATE TEMP VIEW profile AS
+SELECT NULL AS rank, NULL AS rank_from, NULL AS n_work, NULL AS n_steps, NULL AS n_launched, NULL AS n_early,
+       NULL AS early_ns, NULL AS n_left_out, NULL AS cut_ns, NULL AS n_groups_cut WHERE 0;
+CREATE TEMP VIEW profile_breakdown AS
+SELECT NULL AS rank, NULL AS step, NULL AS from_ns, NULL AS to_ns, NULL AS n_work, NULL AS total_ns, NULL AS idle_ns,
+       NULL AS compute_ns, NULL AS non_compute_ns, NULL AS communication_ns, NULL AS memory_ns, NULL AS overlap_ns,
+       NULL AS overlap_ratio, NULL AS compute_only_ns, NULL AS communication_only_ns, NULL AS memory_only_ns WHERE 0;
+CREATE TEMP VIEW profile_call AS
+SELECT NULL AS rank, NULL AS kernel, NULL AS collective, NULL AS dtype, NULL AS in_elements, NULL AS out_elements,
+       NULL AS "group", NULL AS group_name, NULL AS group_size, NULL AS ranks, NULL AS n, NULL AS sum_ns,
+       NULL AS first_ns, NULL AS last_ns WHERE 0;
+CREATE TEMP VIEW profile_annotation AS
+SELECT NULL AS rank, NULL AS name, NULL AS place, NULL AS n, NULL AS sum_ns, NULL AS n_work, NULL AS work_ns WHERE 0;
+CREATE TEMP TABLE timeline_stage (step, rank, stage, n_forward, forward_ns, n_backward, backward_ns, span_ns, idle_ratio);
+CREATE TEMP TABLE megatron_step (step, n_steps, elapsed_ms, n_skipped, n_nan, loss, loss_scale, grad_norm, learning_rate, global_batch_size);
+CREATE TEMP TABLE megatron_timer (step, rank, name, value_ms, least_ms);
+CREATE TEMP TABLE megatron_pipeline (n_stages, n_micro, n_chunks, tp, dp, n_steady, first_step, last_step, timers_of, step_ms, step_theory_ms, forward_ms, backward_ms, optimizer_ms, receive_wait_ms, receive_wait_theory_ms, embedding_ms, embedding_theory_ms, idle_ratio, idle_theory_ratio, least_forward_ms);
+CREATE TEMP TABLE et_trace (trace, rank, n_nodes, schema, n_comms, n_data, n_control, n_parent, n_unknown, n_duplicate, n_cyclic);
+CREATE TEMP TABLE et_node (trace, rank, id, name, type, parent, dur_us, is_comm, collective, comm_group, seq, n_in, n_out, bytes, dtype, source, target);
+CREATE TEMP TABLE et_edge (trace, rank, from_id, to_id, kind);
 CREATE TEMP TABLE nccl_rank (comm, n_ranks, rank, job_rank, host, pid, device, nvml_device, bus_id, n_nodes,
   n_channels, complete, version);
 CREATE TEMP TABLE nccl_comm (comm, n_ranks, n_seen, n_complete, n_channels, n_rings, n_open, n_contradict,

@@ -6,6 +6,7 @@ The published traces lie beside the checkout (../shared/data); without them thos
 import gzip
 import json
 import os
+import resource
 import subprocess
 import tarfile
 import tempfile
@@ -210,6 +211,88 @@ class Own(Folder):
     def test_wrong_use(self):
         self.assertEqual(call("import", "x").returncode, 2)
         self.assertEqual(call("import", "--db", self.db).returncode, 2)
+
+
+class Large(Folder):
+    """Files of which little has room in memory."""
+    MEMORY = 2 # MiB
+    ALLOWANCE = 4 << 20
+
+    def large(self, rank, n_steps):
+        """profile() with that many steps, written step by step."""
+        v = profile(rank, 900, 40000)
+        steps, step_events = 6, len(v["traceEvents"]) // 6
+        path = os.path.join(self.dir, f"rank{rank}.json")
+        with open(path, "w") as f:
+            head, tail = json.dumps({**v, "traceEvents": ["HERE"]}).split('"HERE"')
+            f.write(head)
+            for step in range(n_steps):
+                for i, e in enumerate(v["traceEvents"][:step_events]):
+                    e = {**e, "ts": e["ts"] + 5000 * step, "name": e["name"].replace("#10", f"#{10 + step}")}
+                    if "args" in e:
+                        e["args"] = {**e["args"], "correlation": e["args"]["correlation"] + steps * step}
+                    f.write(("," if step or i else "") + json.dumps(e))
+            f.write(tail)
+        return path
+
+    def peak(self, *words):
+        """Exit status and resident bytes at most, of the process alone."""
+        p = subprocess.Popen([SYNCLINE, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.said = p.stderr.read().decode()
+        p.stderr.close()
+        _, status, usage = os.wait4(p.pid, 0)
+        p.returncode = os.waitstatus_to_exitcode(status)
+        return p.returncode, usage.ru_maxrss * 1024
+
+    def test_a_file_four_times_as_large_takes_no_more_memory(self):
+        peaks, sizes = [], []
+        for n_steps in (6000, 24000):
+            files = [self.large(r, n_steps) for r in (0, 1)]
+            sizes.append(sum(map(os.path.getsize, files)))
+            if os.path.exists(self.db):
+                os.unlink(self.db)
+            status, peak = self.peak("import", *files, "--db", self.db, "--memory", str(self.MEMORY))
+            self.assertEqual(status, 0, self.said)
+            peaks.append(peak)
+            rows = call("sql", self.db, "SELECT count(*) AS n, count(DISTINCT seq) AS seqs FROM collective").stdout.split()
+            self.assertEqual(rows, ["n,seqs", f"{n_steps},{n_steps}"])
+        self.assertGreater(sizes[1], 3.9 * sizes[0])
+        self.assertLess(peaks[1], peaks[0] + self.ALLOWANCE)
+
+    def test_what_has_no_room_in_memory_gives_the_same_database(self):
+        files = [self.large(r, 3000) for r in (0, 1)]
+        shown = []
+        for memory in (1, 1000):
+            db = os.path.join(self.dir, "same.db")
+            self.assertEqual(call("import", *files, "--db", db, "--memory", str(memory)).returncode, 0)
+            shown.append(call("report", db, "--json").stdout +
+                         call("sql", db, "SELECT * FROM collective_rank ORDER BY seq, rank").stdout)
+            os.unlink(db)
+        self.assertEqual(shown[0], shown[1])
+
+    def test_a_disk_that_is_full_is_said_and_leaves_no_database(self):
+        files = [self.large(r, 6000) for r in (0, 1)]
+        seen = []
+        # The first limit is met by what has no room in memory, the last by the database alone.
+        for memory, limit in (("1", 1 << 20), ("1", 4 << 20), ("1000", 2 << 20)):
+            r = subprocess.run([SYNCLINE, "import", *files, "--db", self.db, "--memory", memory], text=True,
+                               capture_output=True, timeout=300, restore_signals=False,
+                               preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+            self.assertEqual(r.returncode, 3, r.stderr)
+            self.assertEqual([f for f in os.listdir(self.dir) if not f.startswith("rank")], [])
+            seen.append(r.stderr)
+        self.assertIn("does not fit into memory", seen[0])
+        self.assertIn("--tmp", seen[0])
+        self.assertNotIn("--tmp", seen[2])
+        for said in seen:
+            self.assertTrue(said.strip())
+
+    def test_a_folder_for_it_that_is_not_there_is_named(self):
+        files = [self.large(r, 6000) for r in (0, 1)]
+        r = call("import", *files, "--db", self.db, "--memory", "1", "--tmp", os.path.join(self.dir, "none"))
+        self.assertEqual(r.returncode, 3)
+        self.assertIn(os.path.join(self.dir, "none") + ": No such file or directory", r.stderr)
+        self.assertFalse(os.path.exists(self.db))
 
 
 @unittest.skipUnless(os.path.isdir(os.path.join(DATA, "straggler")), "the published timelines are not beside the checkout")

@@ -427,11 +427,11 @@ static void test_a_profile_tells_steps_launches_kernels_and_calls(void **state)
 	assert_int_equal(t.n_ranks, 2);
 	assert_int_equal(t.world_size, 2);
 	for (unsigned ring = 0; ring < TRACE_RINGS; ring++) {
-		struct runs_reader *said = trace_read(&t, &t.ranks[1], ring);
+		struct runs_reader *in_order = trace_read(&t, &t.ranks[1], ring);
 		const struct event *ev;
 
-		assert_non_null(said);
-		while ((ev = runs_next(said))) {
+		assert_non_null(in_order);
+		while ((ev = runs_next(in_order))) {
 			n[ev->kind]++;
 			assert_true(ev->tick >= UINT64_C(1000000000000000000));
 			assert_true(event_step(ev->a) >= 10 && event_step(ev->a) < 16);
@@ -440,7 +440,7 @@ static void test_a_profile_tells_steps_launches_kernels_and_calls(void **state)
 				assert_int_equal(ev->flags, event_coll_flags(OP_ALL_REDUCE, DTYPE_F32));
 			}
 		}
-		assert_true(trace_read_end(&t, said));
+		assert_true(trace_read_end(&t, in_order));
 	}
 	assert_int_equal(n[EVENT_STEP_BEGIN], 6);
 	assert_int_equal(n[EVENT_LAUNCH], 6 * 5);
