@@ -3,11 +3,13 @@
 A new format adds one function: its name in the table of outcomes, a name of a file, and what is in it. kind says what
 else can be done to it than to any bytes: "json" has numbers and texts to put others in place of, "lines" has lines,
 "pickle" is a pickle, "bytes" is anything."""
+import gzip
 import json
-import random
+import os
 
+import test_megatron
 import test_nccl_files
-from test_import import profile, timeline
+from test_import import ROOT, profile, timeline
 
 SAMPLES = []
 
@@ -37,18 +39,43 @@ def straggler():
     return json.dumps(timeline(300)).encode()
 
 
-@sample("NCCL log", "nccl.log", "lines")
+@sample("MegatronApp timeline", "spans.json", "json")
+def spans():
+    return json.dumps(test_megatron.timeline(2, 4, test_megatron.even(100), test_megatron.even(200))).encode()
+
+
+@sample("Megatron log", "train.log", "lines")
+def megatron():
+    return test_megatron.log_lines(4, 4, 40.0, 100.0)
+
+
+@sample("NCCL inspector", "a-pid700.log", "lines")
+def inspector():
+    return "".join(test_nccl_files.record(0, i, 500 + i) for i in range(20)).encode()
+
+
+def of_corpus(name):
+    with open(os.path.join(ROOT, "tests", "fuzz", "corpus", name), "rb") as f:
+        return f.read()
+
+
+@sample("execution trace", "et.json", "json")
+def execution_trace():
+    return of_corpus("et/chakra")
+
+
+@sample("NCCL log", "nccl_rank0.log", "lines")
 def nccl_log():
-    return test_nccl_files.mixed_log(test_nccl_files.Job(random.Random(2), 1, 2), (2, 28), graph=True).encode()
+    with gzip.open(os.path.join(ROOT, "tests", "data", "import", "nccl_debug_rank0.log.gz")) as f:
+        return f.read()
 
 
-@sample("NCCL inspector", "trainer-a-pid700.log", "json")
-def nccl_inspector():
-    t = 1752867229000000
-    return "".join(test_nccl_files.record(0, k, 500, (t + 900 * k, t + 900 * k + 500), "trainer-a", "v4.2")
-                   for k in range(20)).encode()
+@sample("NCCL profiler trace", "trace-rank0.json", "bytes")
+def nccl_profiler():
+    return of_corpus("nccl_profiler/kernels")
 
 
 @sample("NCCL topology", "topo.xml", "bytes")
 def nccl_topology():
-    return test_nccl_files.SYSTEM.encode()
+    with open(os.path.join(ROOT, "tests", "data", "import", "topo.xml"), "rb") as f:
+        return f.read()
