@@ -45,6 +45,12 @@ static int64_t count(const json_t *v, const char *key)
 	return json_integer_value(json_object_get(v, key));
 }
 
+/* "1 host", "2 hosts" */
+static void put_count(FILE *f, int64_t n, const char *what)
+{
+	fprintf(f, "%" PRId64 " %s%s", n, what, n == 1 ? "" : "s");
+}
+
 static bool is_known(const json_t *v, const char *key)
 {
 	return json_is_integer(json_object_get(v, key));
@@ -112,7 +118,10 @@ static void put_calls(FILE *f, const json_t *c)
 {
 	if (!is_known(c, "calls"))
 		return;
-	fprintf(f, "  %" PRId64 " calls of %" PRId64 " ranks", count(c, "calls"), count(c, "ranks_with_calls"));
+	fputs("  ", f);
+	put_count(f, count(c, "calls"), "call");
+	fputs(" of ", f);
+	put_count(f, count(c, "ranks_with_calls"), "rank");
 	if (is_known(c, "first_odd_call"))
 		fprintf(f, ": call %" PRId64 " is not the same on all of them", count(c, "first_odd_call"));
 	else if (is_known(c, "fewest_calls_rank"))
@@ -131,8 +140,10 @@ static void put_comm(FILE *f, const json_t *nccl, const json_t *c)
 	term_put(f, comm);
 	fprintf(f, ": %" PRId64 " of %" PRId64 " ranks told, %" PRId64 " set up", count(c, "ranks_seen"),
 		count(c, "ranks"), count(c, "ranks_set_up"));
-	if (is_known(c, "channels"))
-		fprintf(f, ", %" PRId64 " channels", count(c, "channels"));
+	if (is_known(c, "channels")) {
+		fputs(", ", f);
+		put_count(f, count(c, "channels"), "channel");
+	}
 	fputs(".\n", f);
 	if (json_is_true(json_object_get(c, "ambiguous")))
 		fputs("  There are several of this size, and the log does not tell them apart.\n", f);
@@ -166,8 +177,12 @@ static void put_lines(FILE *f, const json_t *lines)
 			putc(' ', f);
 		}
 		term_put(f, rows_text(r, "text"));
-		if (count(r, "processes") > 0)
-			fprintf(f, " (%" PRId64 " processes)", count(r, "processes"));
+		if (count(r, "processes") > 0) {
+			fputs(" (", f);
+			fprintf(f, "%" PRId64 " process%s", count(r, "processes"),
+				count(r, "processes") == 1 ? "" : "es");
+			putc(')', f);
+		}
 		putc('\n', f);
 	}
 }
@@ -189,7 +204,9 @@ static void put_cards(FILE *f, const json_t *cards)
 			fputs(", ", f);
 		}
 		term_put(f, rows_text(r, "name"));
-		fprintf(f, " (%" PRId64 " hosts)", count(r, "hosts"));
+		fputs(" (", f);
+		put_count(f, count(r, "hosts"), "host");
+		putc(')', f);
 	}
 	if (json_array_size(cards) > 0)
 		fputs(".\n", f);
@@ -254,13 +271,18 @@ static void put_topologies(FILE *f, const json_t *nccl)
 		size_t slower = json_array_size(json_object_get(r, "gpus_with_a_slower_link"));
 
 		term_put(f, rows_text(r, "file"));
-		fprintf(f, ": %" PRId64 " GPUs, %" PRId64 " network cards", count(r, "gpus"), count(r, "nics"));
-		if (is_known(r, "nvlinks"))
-			fprintf(f, ", %" PRId64 " NVLinks", count(r, "nvlinks"));
+		fputs(": ", f);
+		put_count(f, count(r, "gpus"), "GPU");
+		fputs(", ", f);
+		put_count(f, count(r, "nics"), "network card");
+		if (is_known(r, "nvlinks")) {
+			fputs(", ", f);
+			put_count(f, count(r, "nvlinks"), "NVLink");
+		}
 		if (far > 0)
-			fprintf(f, "; %zu GPUs have no card but over a CPU", far);
+			fprintf(f, "; no card but over a CPU: %zu of the GPUs", far);
 		if (slower > 0)
-			fprintf(f, "; %zu GPUs have a slower PCIe link than the fastest", slower);
+			fprintf(f, "; a slower PCIe link than the fastest: %zu of the GPUs", slower);
 		fputs(".\n", f);
 	}
 	json_array_foreach(json_object_get(nccl, "graphs"), i, r)
@@ -268,8 +290,11 @@ static void put_topologies(FILE *f, const json_t *nccl)
 		term_put(f, rows_text(r, "file"));
 		fputs(": ", f);
 		term_put(f, rows_text(r, "algorithm"));
-		fprintf(f, ", %" PRId64 " channels of %" PRId64 " GPUs, each %.3g GB/s inside a host (", count(r, "channels"),
-			count(r, "gpus"), json_number_value(json_object_get(r, "speed_intra_gbs")));
+		fputs(", ", f);
+		put_count(f, count(r, "channels"), "channel");
+		fputs(" of ", f);
+		put_count(f, count(r, "gpus"), "GPU");
+		fprintf(f, ", each %.3g GB/s inside a host (", json_number_value(json_object_get(r, "speed_intra_gbs")));
 		term_put(f, rows_text(r, "type_intra"));
 		fputs(").\n", f);
 	}

@@ -6,12 +6,11 @@
 #include "format.h"
 
 #define NCCL_KEY 48  /* of a communicator: its hash, or what else tells it apart */
-#define NCCL_MARK 64 /* of a host */
+#define NCCL_HOST 64
 #define NCCL_MAX_RANKS 65536
 
-/* Names of machines are not ours to show: the same name gives the same mark, with or without
- * a domain behind it. */
-void nccl_mark(const char *name, size_t n, char out[NCCL_MARK]);
+/* The name of a machine without its domain: processes of one write it with and without. */
+void nccl_host(const char *name, size_t n, char out[NCCL_HOST]);
 /* ncclDataType_t by its number or name. "" and 0 bytes for others. */
 const char *nccl_dtype(int64_t number, unsigned *ret_bytes);
 int64_t nccl_dtype_number(const char *name); /* "ncclFloat32", "float32"; -1 */

@@ -22,7 +22,7 @@ struct drop {
 
 struct inspector {
 	struct trace *trace;
-	char host[NCCL_MARK];
+	char host[NCCL_HOST];
 	int64_t pid, n_ranks, rank; /* rank: in the largest communicator, -1 = none */
 	uint64_t n_calls, n_kept, n_bad;
 	struct drop *drops;
@@ -172,7 +172,7 @@ static void take_metadata(struct inspector *s, const json_t *v)
 	const char *host = text_at(v, "hostname"), *version = text_at(v, "inspector_output_format_version");
 
 	if (host)
-		nccl_mark(host, strlen(host), s->host);
+		nccl_host(host, strlen(host), s->host);
 	s->pid = whole_at(v, "pid", INT32_MAX);
 	if (version && !s->version[0])
 		snprintf(s->version, sizeof s->version, "%.15s", version);
@@ -250,4 +250,4 @@ static bool is_inspector(const struct import_head *h)
 					(head_has(h, "\"header\"") && head_has(h, "_perf\"")));
 }
 
-const struct import_format format_nccl_inspector = { "NCCL inspector", is_inspector, read_file, nccl_perf_join };
+const struct import_format format_nccl_inspector = { "NCCL inspector", is_inspector, read_file, nccl_perf_join, true };

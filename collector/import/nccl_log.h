@@ -12,7 +12,7 @@
 #define NCCL_LOG_MAX_COMMS 4096 /* of a process */
 
 struct nccl_worker { /* a thread, with its device */
-	char host[NCCL_MARK];
+	char host[NCCL_HOST];
 	int64_t pid, tid, device;
 	uint32_t process; /* index */
 	uint32_t comm;	  /* index + 1: what its lines are of; 0 = of a set-up that is not told yet */
@@ -23,7 +23,7 @@ struct nccl_worker { /* a thread, with its device */
 };
 
 struct nccl_process { /* a thread's process and device */
-	char host[NCCL_MARK];
+	char host[NCCL_HOST];
 	int64_t pid, device;
 	uint32_t n_comms, last_comm; /* index + 1 */
 	char version[40];	     /* "" = it did not say */
@@ -42,7 +42,7 @@ enum nccl_fact_kind { NCCL_HOP, NCCL_TREE, NCCL_EDGE };
 struct nccl_fact {
 	uint8_t kind, index; /* index: of the connection */
 	bool gdr, send;	     /* of an edge */
-	char transport[16], nic[16];
+	char transport[24], nic[16];
 	uint32_t comm, worker, next; /* comm, next: index + 1 */
 	int32_t channel, v[5];	     /* hop: rank, previous, next; tree: rank, up, downs; edge: from, to */
 	const char *said_by;	     /* static */
@@ -79,6 +79,8 @@ struct nccl_comm *nccl_log_add(struct nccl_log *l, const struct nccl_worker *w, 
 /* A row of raw_nccl_line. */
 void nccl_log_line(struct nccl_log *l, const struct nccl_worker *w, const char *at, const char *kind,
 		   const char *key, const char *text);
+/* The rows of all that the file told. False without memory. */
+bool nccl_log_put(struct nccl_log *l);
 /* After all files: communicators, their rings, ranks and what rules read. */
 bool nccl_log_join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs);
 /* The ranks of the job, and their records. Rows behind n_rows are not the readers'. */

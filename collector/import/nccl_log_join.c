@@ -50,7 +50,7 @@ static bool take_rank(struct join *j, const struct trace_row *r)
 	uint32_t i = find_comm(j, key);
 	struct joined *c;
 	const char *sitting;
-	char seat[NCCL_KEY + 32], who[NCCL_MARK + 48];
+	char seat[NCCL_KEY + 32], who[NCCL_HOST + 48];
 
 	if (i == UINT32_MAX) {
 		i = j->n_comms++;
@@ -92,8 +92,11 @@ static void take_item(struct join *j, uint32_t row)
 					      : -1;
 	uint32_t comm = kind >= 0 ? find_comm(j, nccl_text(r, 0)) : UINT32_MAX;
 
-	/* The first connection between two ranks carries rings and trees; others carry messages. */
-	if (comm == UINT32_MAX || (kind == ITEM_EDGE && nccl_int(r, EDGE_INDEX) != 0))
+	/* The first connection between two ranks carries rings and trees; others carry messages, or
+	 * are of the algorithms of switches. */
+	if (comm == UINT32_MAX || (kind == ITEM_EDGE && (nccl_int(r, EDGE_INDEX) != 0 ||
+							 strncmp(nccl_text(r, EDGE_TRANSPORT), "COLLNET", 7) == 0 ||
+							 strncmp(nccl_text(r, EDGE_TRANSPORT), "NVLS", 4) == 0)))
 		return;
 	j->items[j->n_items++] = (struct item){ comm, nccl_int(r, 1), kind, row };
 }

@@ -3,101 +3,13 @@
  * and a number that does not fit its place makes the line say nothing.
  */
 #include "nccl_log.h"
+#include "nccl_words.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_CHANNELS 1024
-
-/* ---- reading along a line ---- */
-
-static void blanks(const char **p)
-{
-	while (**p == ' ' || **p == '\t')
-		++*p;
-}
-
-static bool literal(const char **p, const char *text)
-{
-	const char *at = *p;
-
-	blanks(&at);
-	if (strncmp(at, text, strlen(text)) != 0)
-		return false;
-	*p = at + strlen(text);
-	return true;
-}
-
-static bool number(const char **p, int64_t lowest, int64_t highest, int64_t *ret)
-{
-	const char *at = *p;
-	char *end;
-	long long v;
-
-	blanks(&at);
-	if (!isdigit((unsigned char)at[0]) && !(at[0] == '-' && isdigit((unsigned char)at[1])))
-		return false;
-	v = strtoll(at, &end, 10);
-	if (v < lowest || v > highest)
-		return false;
-	*p = end;
-	*ret = v;
-	return true;
-}
-
-static bool rank_of(const char **p, int32_t *ret)
-{
-	int64_t v;
-
-	if (!number(p, -1, NCCL_MAX_RANKS - 1, &v))
-		return false;
-	*ret = (int32_t)v;
-	return true;
-}
-
-/* A word, to a blank or one of stops. */
-static bool word(const char **p, const char *stops, char *out, size_t n_out)
-{
-	size_t n = 0;
-
-	blanks(p);
-	for (; **p && **p != ' ' && !strchr(stops, **p); ++*p)
-		if (n + 1 < n_out)
-			out[n++] = **p;
-	out[n] = '\0';
-	return n > 0;
-}
-
-/* The word behind a key that stands as a word of its own. */
-static bool after(const char *text, const char *key, char *out, size_t n_out)
-{
-	size_t n = strlen(key);
-
-	for (const char *at = text; (at = strstr(at, key)); at += n)
-		if ((at == text || at[-1] == ' ') && at[n] == ' ') {
-			at += n;
-			return word(&at, ",", out, n_out);
-		}
-	out[0] = '\0';
-	return false;
-}
-
-static int64_t number_after(const char *text, const char *key, int64_t highest)
-{
-	char value[32];
-	const char *p = value;
-	int64_t v;
-
-	return after(text, key, value, sizeof value) && number(&p, -1, highest, &v) ? v : TRACE_NULL;
-}
-
-static bool ends(const char *p)
-{
-	blanks(&p);
-	return *p == '\0';
-}
 
 /* ---- communicators ---- */
 
@@ -105,11 +17,11 @@ static bool ends(const char *p)
 static void set_up(struct nccl_log *l, struct nccl_worker *w, const char *text, bool complete)
 {
 	char pointer[24], hash[24];
-	int64_t rank = number_after(text, "rank", NCCL_MAX_RANKS - 1);
-	int64_t n_ranks = number_after(text, "nranks", NCCL_MAX_RANKS);
+	int64_t rank = nccl_number_after(text, "rank", NCCL_MAX_RANKS - 1);
+	int64_t n_ranks = nccl_number_after(text, "nranks", NCCL_MAX_RANKS);
 	struct nccl_comm *c;
 
-	if (!after(text, "comm", pointer, sizeof pointer) || rank < 0 || n_ranks <= rank)
+	if (!nccl_after(text, "comm", pointer, sizeof pointer) || rank < 0 || n_ranks <= rank)
 		return;
 	c = nccl_log_find(l, w, pointer);
 	if (!c || c->complete) /* an address is used again once its communicator is gone */
@@ -118,10 +30,10 @@ static void set_up(struct nccl_log *l, struct nccl_worker *w, const char *text, 
 		return;
 	c->rank = rank;
 	c->n_ranks = n_ranks;
-	c->device = number_after(text, "cudaDev", 4096);
-	c->nvml = number_after(text, "nvmlDev", 4096);
-	(void)after(text, "busId", c->bus, sizeof c->bus);
-	if (after(text, "commId", hash, sizeof hash) && strncmp(hash, "0x", 2) == 0)
+	c->device = nccl_number_after(text, "cudaDev", 4096);
+	c->nvml = nccl_number_after(text, "nvmlDev", 4096);
+	(void)nccl_after(text, "busId", c->bus, sizeof c->bus);
+	if (nccl_after(text, "commId", hash, sizeof hash) && strncmp(hash, "0x", 2) == 0)
 		snprintf(c->hash, sizeof c->hash, "%s", hash);
 	if (w->n_channels > 0)
 		c->n_channels = w->n_channels;
@@ -137,10 +49,10 @@ static void set_up(struct nccl_log *l, struct nccl_worker *w, const char *text, 
 static void nodes(struct nccl_log *l, struct nccl_worker *w, const char *text)
 {
 	char pointer[24];
-	struct nccl_comm *c = after(text, "comm", pointer, sizeof pointer) ? nccl_log_find(l, w, pointer) : NULL;
+	struct nccl_comm *c = nccl_after(text, "comm", pointer, sizeof pointer) ? nccl_log_find(l, w, pointer) : NULL;
 
 	if (c)
-		c->n_nodes = number_after(text, "nNodes", NCCL_MAX_RANKS);
+		c->n_nodes = nccl_number_after(text, "nNodes", NCCL_MAX_RANKS);
 }
 
 static void channels(struct nccl_log *l, struct nccl_worker *w, int64_t n)
@@ -176,31 +88,47 @@ static void order(struct nccl_log *l, struct nccl_worker *w, int64_t channel, co
 
 	l->trace->no_memory |= !ranks;
 	/* What stands before a sign without a blank may be a part of a number. */
-	while (ranks && rank_of(&p, &ranks[n]) && ranks[n] >= 0 && (*p == ' ' || *p == '\0'))
+	while (ranks && nccl_rank_of(&p, &ranks[n]) && ranks[n] >= 0 && (*p == ' ' || *p == '\0'))
 		n++;
 	for (uint32_t i = 0; ranks && i < n; i++)
 		hop(l, w, channel, ranks[i], i > 0 ? ranks[i - 1] : -1, i + 1 < n ? ranks[i + 1] : -1, "order");
 	free(ranks);
 }
 
+/* What stands behind "via": networks have blanks in their names. */
+static bool how(const char *p, char *out, size_t n_out)
+{
+	const char *end = strstr(p, " comm ");
+	size_t n = end ? (size_t)(end - p) : strlen(p);
+
+	while (n > 0 && p[n - 1] == ' ')
+		n--;
+	snprintf(out, n_out, "%.*s", (int)(n < n_out ? n : n_out - 1), p);
+	return n > 0;
+}
+
 /* "0[1a000] -> 1[1c000] [send] via NET/IB/0/GDRDMA" */
 static void edge(struct nccl_log *l, struct nccl_worker *w, int64_t channel, int64_t index, const char *p)
 {
-	char device[24], way[16] = "", via[64], *slash;
+	char device[24], way[16] = "", via[64], pointer[24], *slash;
+	const struct nccl_comm *comm;
 	int32_t from, to;
 	struct nccl_fact *f;
 
-	if (!rank_of(&p, &from) || *p++ != '[' || !word(&p, "]", device, sizeof device) || *p++ != ']' ||
-	    !literal(&p, "->") || !rank_of(&p, &to) || *p++ != '[' || !word(&p, "]", device, sizeof device) ||
-	    *p++ != ']' || from < 0 || to < 0)
+	if (!nccl_rank_of(&p, &from) || *p++ != '[' || !nccl_word(&p, "]", device, sizeof device) || *p++ != ']' ||
+	    !nccl_literal(&p, "->") || !nccl_rank_of(&p, &to) || *p++ != '[' ||
+	    !nccl_word(&p, "]", device, sizeof device) || *p++ != ']' || from < 0 || to < 0)
 		return;
-	if (literal(&p, "[") && (!word(&p, "]", way, sizeof way) || *p++ != ']'))
+	if (nccl_literal(&p, "[") && (!nccl_word(&p, "]", way, sizeof way) || *p++ != ']'))
 		return;
-	if (!literal(&p, "via") || !word(&p, "", via, sizeof via))
+	if (!nccl_literal(&p, "via ") || !how(p, via, sizeof via))
 		return;
 	f = nccl_log_fact(l, w, NCCL_EDGE);
 	if (!f)
 		return;
+	comm = nccl_after(p, "comm", pointer, sizeof pointer) ? nccl_log_find(l, w, pointer) : NULL;
+	if (comm) /* some releases say of which */
+		f->comm = (uint32_t)(comm - l->comms) + 1;
 	f->channel = (int32_t)channel;
 	f->index = (uint8_t)index;
 	f->v[0] = from;
@@ -214,7 +142,7 @@ static void edge(struct nccl_log *l, struct nccl_worker *w, int64_t channel, int
 		slash++;
 		snprintf(f->nic, sizeof f->nic, "%.*s", (int)strcspn(slash, "/("), slash);
 	}
-	snprintf(f->transport, sizeof f->transport, "%.15s", via);
+	snprintf(f->transport, sizeof f->transport, "%.23s", via);
 }
 
 /* "Channel 00/04 : …", "Ring 00 : …" */
@@ -224,25 +152,25 @@ static void channel_line(struct nccl_log *l, struct nccl_worker *w, const char *
 	int32_t a, b, c;
 	const char *q;
 
-	if (!number(&p, 0, MAX_CHANNELS, &channel) || (*p == '/' && (p++, !number(&p, 0, MAX_CHANNELS, &of))) ||
-	    !literal(&p, ":"))
+	if (!nccl_number(&p, 0, MAX_CHANNELS, &channel) || (*p == '/' && (p++, !nccl_number(&p, 0, MAX_CHANNELS, &of))) ||
+	    !nccl_literal(&p, ":"))
 		return;
 	q = p;
-	if (!rank_of(&q, &a))
+	if (!nccl_rank_of(&q, &a))
 		return;
 	if (*q == '[') {
 		edge(l, w, channel, of > 0 ? of : 0, p);
-	} else if (!literal(&q, "->")) {
+	} else if (!nccl_literal(&q, "->")) {
 		channels(l, w, of > 0 ? of : channel + 1);
 		order(l, w, channel, p);
-	} else if (rank_of(&q, &b) && literal(&q, "->") && rank_of(&q, &c) && ends(q) && a >= 0 && b >= 0 && c >= 0) {
+	} else if (nccl_rank_of(&q, &b) && nccl_literal(&q, "->") && nccl_rank_of(&q, &c) && nccl_ends(q) && a >= 0 && b >= 0 && c >= 0) {
 		hop(l, w, channel, b, a, c, "neighbours");
 	}
 }
 
 static bool downs(const char **p, int32_t v[3])
 {
-	return rank_of(p, &v[0]) && literal(p, "/") && rank_of(p, &v[1]) && literal(p, "/") && rank_of(p, &v[2]);
+	return nccl_rank_of(p, &v[0]) && nccl_literal(p, "/") && nccl_rank_of(p, &v[1]) && nccl_literal(p, "/") && nccl_rank_of(p, &v[2]);
 }
 
 static void tree(struct nccl_log *l, struct nccl_worker *w, int64_t channel, int32_t rank, int32_t up,
@@ -265,11 +193,11 @@ static void trees(struct nccl_log *l, struct nccl_worker *w, const char *p)
 	int32_t down[3], rank, up;
 	char rest[64];
 
-	while (literal(&p, "[") && number(&p, 0, MAX_CHANNELS, &channel) && literal(&p, "]") && downs(&p, down) &&
-	       literal(&p, "->") && rank_of(&p, &rank) && literal(&p, "->") && rank_of(&p, &up)) {
+	while (nccl_literal(&p, "[") && nccl_number(&p, 0, MAX_CHANNELS, &channel) && nccl_literal(&p, "]") && downs(&p, down) &&
+	       nccl_literal(&p, "->") && nccl_rank_of(&p, &rank) && nccl_literal(&p, "->") && nccl_rank_of(&p, &up)) {
 		tree(l, w, channel, rank, up, down);
 		if (*p == '|')
-			(void)word(&p, "[", rest, sizeof rest);
+			(void)nccl_word(&p, "[", rest, sizeof rest);
 	}
 }
 
@@ -279,8 +207,8 @@ static void tree_line(struct nccl_log *l, struct nccl_worker *w, const char *p)
 	int64_t channel;
 	int32_t down[3], rank, up;
 
-	if (number(&p, 0, MAX_CHANNELS, &channel) && literal(&p, ":") && rank_of(&p, &up) && literal(&p, "->") &&
-	    rank_of(&p, &rank) && literal(&p, "->") && downs(&p, down) && ends(p))
+	if (nccl_number(&p, 0, MAX_CHANNELS, &channel) && nccl_literal(&p, ":") && nccl_rank_of(&p, &up) && nccl_literal(&p, "->") &&
+	    nccl_rank_of(&p, &rank) && nccl_literal(&p, "->") && downs(&p, down) && nccl_ends(p))
 		tree(l, w, channel, rank, up, down);
 }
 
@@ -296,7 +224,7 @@ static void call(struct nccl_log *l, struct nccl_worker *w, const char *at, cons
 	struct nccl_call *c;
 	int64_t n;
 
-	if (!after(text, "comm", pointer, sizeof pointer) || n_op >= sizeof c->op)
+	if (!nccl_after(text, "comm", pointer, sizeof pointer) || n_op >= sizeof c->op)
 		return;
 	comm = nccl_log_find(l, w, pointer);
 	if (!comm) /* the log begins after its set-up */
@@ -306,15 +234,15 @@ static void call(struct nccl_log *l, struct nccl_worker *w, const char *at, cons
 		return;
 	w->comm = (uint32_t)(comm - l->comms) + 1;
 	n_ranks = n_ranks ? n_ranks + strlen("[nranks=") : "";
-	if (comm->n_ranks < 0 && number(&n_ranks, 1, NCCL_MAX_RANKS, &n))
+	if (comm->n_ranks < 0 && nccl_number(&n_ranks, 1, NCCL_MAX_RANKS, &n))
 		comm->n_ranks = n;
 	*c = (struct nccl_call){ .comm = w->comm, .number = comm->n_calls++, .low = TRACE_NULL, .high = TRACE_NULL };
 	snprintf(c->op, sizeof c->op, "%.*s", (int)n_op, op);
 	snprintf(c->at, sizeof c->at, "%.39s", at);
-	c->count = number_after(text, "count", INT64_MAX - 1);
-	c->dtype = number_after(text, "datatype", 1000);
-	c->reduction = number_after(text, "op", 1000000);
-	c->root = number_after(text, "root", NCCL_MAX_RANKS);
+	c->count = nccl_number_after(text, "count", INT64_MAX - 1);
+	c->dtype = nccl_number_after(text, "datatype", 1000);
+	c->reduction = nccl_number_after(text, "op", 1000000);
+	c->root = nccl_number_after(text, "root", NCCL_MAX_RANKS);
 	w->call = l->n_calls;
 }
 
@@ -326,11 +254,11 @@ static void choice(struct nccl_log *l, const struct nccl_worker *w, const char *
 
 	if (!c || strlen(c->op) != n_op || strncmp(c->op, op, n_op) != 0 || c->algorithm[0])
 		return;
-	(void)after(text, "Algo", c->algorithm, sizeof c->algorithm);
-	(void)after(text, "proto", c->protocol, sizeof c->protocol);
+	(void)nccl_after(text, "Algo", c->algorithm, sizeof c->algorithm);
+	(void)nccl_after(text, "proto", c->protocol, sizeof c->protocol);
 	range = range ? range + 2 : "";
-	if (!number(&range, 0, MAX_CHANNELS, &c->low) || !literal(&range, "..") ||
-	    !number(&range, 0, MAX_CHANNELS, &c->high))
+	if (!nccl_number(&range, 0, MAX_CHANNELS, &c->low) || !nccl_literal(&range, "..") ||
+	    !nccl_number(&range, 0, MAX_CHANNELS, &c->high))
 		c->low = c->high = TRACE_NULL;
 }
 
@@ -342,14 +270,14 @@ static void cards(struct nccl_log *l, const struct nccl_worker *w, const char *n
 	int64_t n;
 	char name[64], *address;
 
-	while (!ends(p)) {
+	while (!nccl_ends(p)) {
 		bool numbered;
 
-		blanks(&p);
+		nccl_blanks(&p);
 		if (*p == ';' || strncmp(p, "OOB", 3) == 0)
 			break;
-		numbered = literal(&p, "[") && number(&p, 0, 4096, &n) && literal(&p, "]");
-		if (!word(&p, ";", name, sizeof name))
+		numbered = nccl_literal(&p, "[") && nccl_number(&p, 0, 4096, &n) && nccl_literal(&p, "]");
+		if (!nccl_word(&p, ";", name, sizeof name))
 			break;
 		if (!numbered)
 			continue;
@@ -367,9 +295,9 @@ static void bootstrap(struct nccl_log *l, const struct nccl_worker *w, const cha
 	int64_t n;
 	char name[96], *colon;
 
-	if (literal(&p, "[") && !(number(&p, 0, 4096, &n) && literal(&p, "]")))
+	if (nccl_literal(&p, "[") && !(nccl_number(&p, 0, 4096, &n) && nccl_literal(&p, "]")))
 		return;
-	if (!word(&p, "<", name, sizeof name) || !(colon = strchr(name, ':')))
+	if (!nccl_word(&p, "<", name, sizeof name) || !(colon = strchr(name, ':')))
 		return;
 	*colon = '\0';
 	nccl_log_line(l, w, at, "bootstrap", name, colon + 1);
@@ -403,10 +331,10 @@ static bool network(struct nccl_log *l, const struct nccl_worker *w, const char 
 	char name[24];
 	const char *p = behind(text, "NET/");
 
-	if (!p || !word(&p, ":", name, sizeof name))
+	if (!p || !nccl_word(&p, ":", name, sizeof name))
 		return false;
-	(void)literal(&p, ":");
-	if (literal(&p, "Using "))
+	(void)nccl_literal(&p, ":");
+	if (nccl_literal(&p, "Using "))
 		cards(l, w, name, p);
 	return true;
 }
@@ -448,7 +376,7 @@ void nccl_log_message(struct nccl_log *l, struct nccl_worker *w, const char *at,
 	char version[40];
 	int64_t n;
 
-	if ((p = behind(text, "NCCL version ")) && word(&p, "", version, sizeof version)) {
+	if ((p = behind(text, "NCCL version ")) && nccl_word(&p, "", version, sizeof version)) {
 		if (w)
 			memcpy(l->processes[w->process].version, version, sizeof version);
 		nccl_log_line(l, w, at, "version", "nccl", version);
@@ -466,7 +394,7 @@ void nccl_log_message(struct nccl_log *l, struct nccl_worker *w, const char *at,
 		set_up(l, w, text, p != NULL);
 	else if (behind(text, "comm ") && strstr(text, " nNodes "))
 		nodes(l, w, text);
-	else if (number(&q, 0, MAX_CHANNELS, &n) && behind(q, " coll channels"))
+	else if (nccl_number(&q, 0, MAX_CHANNELS, &n) && behind(q, " coll channels"))
 		channels(l, w, n);
 	else if ((p = behind(text, "Bootstrap : Using ")) || (p = behind(text, "Bootstrap: Using ")))
 		bootstrap(l, w, at, p);

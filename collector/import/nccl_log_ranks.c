@@ -30,14 +30,14 @@ struct seats {
 	json_t *settings;   /* name -> how many of the seats told it */
 };
 
-static void id_of(char out[NCCL_MARK + 48], const char *host, int64_t pid, int64_t device)
+static void id_of(char out[NCCL_HOST + 48], const char *host, int64_t pid, int64_t device)
 {
-	snprintf(out, NCCL_MARK + 48, "%s %lld %lld", host, (long long)pid, (long long)device);
+	snprintf(out, NCCL_HOST + 48, "%s %lld %lld", host, (long long)pid, (long long)device);
 }
 
 static struct seat *find_seat(const struct seats *s, const char *host, int64_t pid, int64_t device)
 {
-	char id[NCCL_MARK + 48];
+	char id[NCCL_HOST + 48];
 	const json_t *known;
 
 	id_of(id, host, pid, device);
@@ -65,7 +65,7 @@ static bool take(struct seats *s, const struct trace_row *r)
 {
 	const char *host = nccl_text(r, RANK_HOST), *version = nccl_text(r, RANK_VERSION);
 	int64_t pid = nccl_int(r, RANK_PID), device = nccl_int(r, RANK_DEVICE);
-	char id[NCCL_MARK + 48];
+	char id[NCCL_HOST + 48];
 
 	if (find_seat(s, host, pid, device))
 		return true;

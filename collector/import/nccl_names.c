@@ -6,13 +6,13 @@
 #include <string.h>
 #include <strings.h>
 
-void nccl_mark(const char *name, size_t n, char out[NCCL_MARK])
+void nccl_host(const char *name, size_t n, char out[NCCL_HOST])
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a, as the other importers mark */
+	size_t n_short = 0;
 
-	for (size_t i = 0; i < n && name[i] != '.'; i++)
-		h = (h ^ (unsigned char)name[i]) * UINT64_C(0x100000001b3);
-	snprintf(out, NCCL_MARK, "host %06x", (unsigned)(h >> 40));
+	while (n_short < n && name[n_short] != '.')
+		n_short++;
+	snprintf(out, NCCL_HOST, "%.*s", (int)(n_short < NCCL_HOST ? n_short : NCCL_HOST - 1), name);
 }
 
 static const struct {

@@ -33,7 +33,7 @@ struct perf_join {
 
 static struct process *process_of(const struct perf_join *j, const struct trace_row *r)
 {
-	char id[NCCL_MARK + 24];
+	char id[NCCL_HOST + 24];
 	const json_t *known;
 
 	snprintf(id, sizeof id, "%s %lld", nccl_text(r, PERF_HOST), (long long)nccl_int(r, PERF_PID));
@@ -64,7 +64,7 @@ static bool is_timed(const struct trace_row *r)
 static bool take_process(struct perf_join *j, const struct trace_row *r)
 {
 	struct process *p = process_of(j, r);
-	char id[NCCL_MARK + 24];
+	char id[NCCL_HOST + 24];
 
 	if (nccl_int(r, PERF_RANK) < 0 || nccl_int(r, PERF_RANK) >= FACT_MAX_RANKS)
 		return true;
@@ -128,13 +128,10 @@ static void name_group(const struct trace_row *r, char *out, size_t n_out)
 	snprintf(out, n_out, "%.47s %.31s", nccl_text(r, PERF_COMM), nccl_text(r, PERF_OP));
 }
 
-static bool say(struct perf_join *j, struct process *p, unsigned ring, int64_t at_ns, enum event_kind kind,
-		unsigned flags, uint32_t name, uint32_t low, uint64_t b)
+static struct event event_of(int64_t at_ns, enum event_kind kind, unsigned flags, uint32_t name, uint32_t low, uint64_t b)
 {
-	struct event ev = { .tick = (uint64_t)at_ns, .kind = (uint16_t)kind, .flags = (uint16_t)flags, .name = name,
-			    .a = event_a(EVENT_STEP_UNKNOWN, low), .b = b };
-
-	return trace_say(j->t, p->to, ring, &ev);
+	return (struct event){ .tick = (uint64_t)at_ns, .kind = (uint16_t)kind, .flags = (uint16_t)flags, .name = name,
+			       .a = event_a(EVENT_STEP_UNKNOWN, low), .b = b };
 }
 
 static bool tell(struct perf_join *j, struct process *p, const struct trace_row *r, uint32_t number)
@@ -143,6 +140,7 @@ static bool tell(struct perf_join *j, struct process *p, const struct trace_row 
 	int64_t bytes = nccl_int(r, PERF_BYTES);
 	uint16_t flags = event_coll_flags((enum event_op)nccl_event_op(nccl_text(r, PERF_OP)), DTYPE_UNKNOWN);
 	uint32_t sn = (uint32_t)nccl_int(r, PERF_SN), launch, name;
+	struct event launched, submitted, begun, ended;
 	char group[NCCL_KEY + 32];
 
 	name_group(r, group, sizeof group);
@@ -154,10 +152,12 @@ static bool tell(struct perf_join *j, struct process *p, const struct trace_row 
 	launch = ++p->n_launches;
 	j->timed[j->n_timed++] = (struct nccl_timed){ number, sn, (uint32_t)(p->to - j->t->ranks), begin_ns,
 						      nccl_int(r, PERF_END_NS) };
-	return say(j, p, TRACE_HOST, enqueue_ns, EVENT_LAUNCH, 1, 0, launch, 0) &&
-	       say(j, p, TRACE_HOST, enqueue_ns, EVENT_COLL_SUBMIT, flags, name, sn, event_submit_b(-1, launch)) &&
-	       say(j, p, TRACE_DEVICE, begin_ns, EVENT_COLL_BEGIN, flags, name, sn, bytes > 0 ? (uint64_t)bytes : 0) &&
-	       say(j, p, TRACE_DEVICE, nccl_int(r, PERF_END_NS), EVENT_COLL_END, flags, name, sn, 0);
+	launched = event_of(enqueue_ns, EVENT_LAUNCH, 1, 0, launch, 0);
+	submitted = event_of(enqueue_ns, EVENT_COLL_SUBMIT, flags, name, sn, event_submit_b(-1, launch));
+	begun = event_of(begin_ns, EVENT_COLL_BEGIN, flags, name, sn, bytes > 0 ? (uint64_t)bytes : 0);
+	ended = event_of(nccl_int(r, PERF_END_NS), EVENT_COLL_END, flags, name, sn, 0);
+	return trace_say(j->t, p->to, TRACE_HOST, &launched) && trace_say(j->t, p->to, TRACE_HOST, &submitted) &&
+	       trace_say_call(j->t, p->to, &begun, &ended);
 }
 
 /* The members of a communicator by their ranks in the job, where all are there. */
@@ -223,7 +223,6 @@ static bool tell_all(struct perf_join *j)
 
 		if (!p || !p->to)
 			continue;
-		/* Beyond its limit a rank says no more. */
 		fine = find_group(j, r, &group) && (tell(j, p, r, group) || !j->t->no_memory);
 	}
 	return fine;

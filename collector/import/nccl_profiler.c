@@ -21,7 +21,7 @@
 
 struct profiler {
 	struct trace *trace;
-	char host[NCCL_MARK];
+	char host[NCCL_HOST];
 	struct nccl_perf call; /* while open */
 	char comm[NCCL_KEY], op[32], algorithm[16], protocol[16];
 	bool open, has_kernel, kernel_open;
@@ -252,14 +252,11 @@ static void tell(const struct profiler *p, const struct lines *lines, char *why,
 }
 
 /* Nothing in it names the host: a file is a process of its own. */
-static void mark_file(const char *path, char out[NCCL_MARK])
+static void call_it(const char *path, char out[NCCL_HOST])
 {
-	char mark[NCCL_MARK];
 	const char *slash = strrchr(path, '/');
 
-	slash = slash ? slash + 1 : path;
-	nccl_mark(slash, strcspn(slash, "."), mark);
-	snprintf(out, NCCL_MARK, "file %.40s", mark + strlen("host "));
+	snprintf(out, NCCL_HOST, "file %.50s", slash ? slash + 1 : path);
 }
 
 static enum import_outcome read_file(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
@@ -276,7 +273,7 @@ static enum import_outcome read_file(struct trace *t, struct trace_input *in, by
 	if (p) {
 		p->trace = t;
 		p->rank = -1;
-		mark_file(in->path, p->host);
+		call_it(in->path, p->host);
 	}
 	while (!t->no_memory && (line = lines_next(&lines, &n))) {
 		json_t *v;
@@ -315,4 +312,4 @@ static bool is_profiler(const struct import_head *h)
 }
 
 /* Its rows are joined with the inspector's. */
-const struct import_format format_nccl_profiler = { "NCCL profiler trace", is_profiler, read_file, NULL };
+const struct import_format format_nccl_profiler = { "NCCL profiler trace", is_profiler, read_file, NULL, true };

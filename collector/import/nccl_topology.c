@@ -19,7 +19,7 @@ struct reader {
 	XML_Parser parser;
 	uint32_t depth, n_stops;
 	int32_t stack[TOPOLOGY_MAX_DEPTH]; /* the device around, -1 = none */
-	char host[NCCL_MARK];
+	char host[NCCL_HOST];
 	int64_t numa;
 	bool no_memory, has_root;
 	char why[160];
@@ -122,7 +122,7 @@ static void begin_cpu(struct reader *r, const XML_Char **a)
 	r->topology.n_cpus++;
 	r->host[0] = '\0';
 	if (host)
-		nccl_mark(host, strlen(host), r->host);
+		nccl_host(host, strlen(host), r->host);
 }
 
 static void begin_gpu(struct reader *r, struct topology_device *around, const XML_Char **a)
@@ -365,4 +365,4 @@ static bool is_topology(const struct import_head *h)
 	return head_first(h) == '<' && (head_has(h, "<system") || head_has(h, "<graphs"));
 }
 
-const struct import_format format_nccl_topology = { "NCCL topology", is_topology, read_file, topology_join };
+const struct import_format format_nccl_topology = { "NCCL topology", is_topology, read_file, topology_join, true };

@@ -15,7 +15,7 @@
 
 struct topology_device { /* of PCI, or a card that is none */
 	char bus[40], name[64], above[40]; /* above: what it hangs on */
-	char host[NCCL_MARK];
+	char host[NCCL_HOST];
 	int32_t parent; /* index; -1 = a CPU */
 	uint32_t cpu, depth;
 	int64_t numa;

@@ -4,6 +4,19 @@
 
 extern const struct import_format format_nccl_inspector;
 
+static size_t count_calls(struct trace *t, struct trace_rank *r)
+{
+	struct runs_reader *in = trace_read(t, r, TRACE_DEVICE);
+	const struct event *ev;
+	size_t n = 0;
+
+	CHECK(in);
+	while ((ev = runs_next(in)))
+		n += ev->kind == EVENT_COLL_BEGIN;
+	CHECK(trace_read_end(t, in));
+	return n;
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 {
@@ -23,15 +36,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 			n_timed += nccl_int(r, PERF_BEGIN_NS) != TRACE_NULL;
 		}
 		check_trace(&t);
-		for (uint32_t i = 0; i < t.n_ranks; i++) {
-			struct runs_reader *in_order = trace_read(&t, &t.ranks[i], TRACE_DEVICE);
-			const struct event *ev;
-
-			CHECK(in_order);
-			while ((ev = runs_next(in_order)))
-				n_told += ev->kind == EVENT_COLL_BEGIN;
-			CHECK(trace_read_end(&t, in_order));
-		}
+		for (uint32_t i = 0; i < t.n_ranks; i++)
+			n_told += count_calls(&t, &t.ranks[i]);
 		CHECK(n_told <= n_timed);
 	}
 	trace_fini(&t);

@@ -289,6 +289,29 @@ class Logs(Folder):
             self.assertEqual({r["category"] for r in self.sql("SELECT category FROM record")},
                              {"nccl.bootstrap_if", "nccl.net"})
 
+    def test_connections_of_networks_with_blanks_in_their_names_and_of_switches(self):
+        job = Job(random.Random(4), 2, 1)
+        text = mixed_log(job, (2, 28)).replace("via NET/IB/", "via NET/AWS Libfabric/")
+        pointer = re.search(r"comm (0x\w+) rank 0 ", text).group(1)
+        for line in ("Channel 00/0 : 0[0] -> 6[2] [send] via COLLNET/SHARP/0", "Channel 00/1 : 0[0] -> 5[1] [send] via NET/AWS Libfabric/1",
+                     f"Channel 00/0 : 0[0] -> 3[3] via P2P/IPC/read comm {pointer} nRanks 08"):
+            text += prefixed(job, 0, line) + "\n" if "P2P" not in line or 3 in job.tree_ends(0, 0) else ""
+        self.take(self.file("a.log", text))
+        self.check(job, self.report())
+        self.assertEqual(self.sql("SELECT DISTINCT transport, gdr FROM nccl_edge WHERE connection = 0 AND nic IS NOT NULL ORDER BY 1"),
+                         [{"transport": "NET/AWS Libfabric", "gdr": 1}])
+
+    def test_no_name_of_a_machine_is_kept_unless_asked_for(self):
+        job = Job(random.Random(4), 2, 1)
+        text = mixed_log(job, (2, 28)) + "node-1:4005:5005 [1] net.cc:9 NCCL WARN Connect to node-0<1> failed\n"
+        for words, kept in (([], False), (["--keep-names"], True)):
+            self.take(self.file("a.log", text), *words)
+            with open(self.db, "rb") as f:
+                self.assertEqual(b"node-1" in f.read(), kept)
+            warning, = self.sql("SELECT text FROM nccl_line WHERE kind = 'warning'")
+            self.assertEqual("node-0" in warning["text"], kept)
+            self.assertEqual(len(self.sql("SELECT DISTINCT host FROM nccl_rank")), 2)
+
     def test_our_own_recording(self):
         names = ("nccl_debug_rank0.log.gz", "nccl_debug_rank1.log.gz", "topo.xml", "graph.xml")
         self.take(*(os.path.join(OURS, n) for n in names))

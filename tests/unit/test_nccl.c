@@ -192,7 +192,7 @@ static void test_lines_come_whole_whatever_the_pieces(void **state)
 
 static void test_names_of_types_and_hosts(void **state)
 {
-	char a[NCCL_MARK], b[NCCL_MARK];
+	char a[NCCL_HOST], b[NCCL_HOST];
 	unsigned size;
 
 	(void)state;
@@ -205,10 +205,10 @@ static void test_names_of_types_and_hosts(void **state)
 	assert_int_equal(nccl_dtype_number("ncclFloat32"), 7);
 	assert_string_equal(nccl_dtype(12, &size), "");
 	assert_int_equal(size, 0);
-	nccl_mark("node-1.domain", 13, a);
-	nccl_mark("node-1", 6, b);
+	nccl_host("node-1.domain", 13, a);
+	nccl_host("node-1", 6, b);
 	assert_string_equal(a, b);
-	nccl_mark("node-2", 6, b);
+	nccl_host("node-2", 6, b);
 	assert_string_not_equal(a, b);
 }
 
