@@ -395,6 +395,11 @@ void core_replayed(struct core *c, const struct fact_what_if *v, size_t n, uint3
 	replayed_note(&c->rules.replayed, v, n, first_step, last_step);
 }
 
+void core_dumped(struct core *c, const struct dumped *d)
+{
+	c->rules.dumped = d;
+}
+
 int core_lost(struct core *c, uint32_t process, host_time at, uint64_t n)
 {
 	struct proc *p = roster_find_proc(&c->roster, process);

@@ -75,6 +75,9 @@ int core_record(struct core *c, uint32_t process, host_time at, const char *cate
  * Kept are the newest of each, and a thinned past. */
 int core_gauge(struct core *c, uint32_t process, uint32_t host, host_time at, const char *name,
 	       double value);
+/* How far dumps show each rank to be, for the rules: the caller's until core_free(). */
+struct dumped;
+void core_dumped(struct core *c, const struct dumped *d);
 /* What a replay of all the job's operations found, for the rules; its facts are the
  * caller's to store. */
 void core_replayed(struct core *c, const struct fact_what_if *v, size_t n, uint32_t first_step,

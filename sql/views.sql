@@ -439,3 +439,13 @@ CREATE VIEW graph_channel AS
 SELECT file, graph, algorithm, pattern, channel, position, kind, device, speed_intra_gbs, speed_inter_gbs,
        type_intra, type_inter, cross_nic
 FROM raw_graph_channel;
+DROP VIEW IF EXISTS flight_group;
+CREATE VIEW flight_group AS
+SELECT rank, comm_id, description, size, pg_id, last_enqueued, last_started, last_completed, n_calls, n_pending
+FROM raw_flight_group;
+
+DROP VIEW IF EXISTS flight_entry;
+CREATE VIEW flight_entry AS
+SELECT rank, record_id, comm_id, seq, kind, op, state, created_ns, seen_started_ns, seen_completed_ns, duration_ns,
+       timeout_ns, dtype, in_shapes, out_shapes, thread, frame, frames
+FROM raw_flight_entry;

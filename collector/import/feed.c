@@ -261,6 +261,8 @@ static bool put_start(struct feed *f)
 		*v = f->t->what_ifs[i];
 		v->name = facts_string(&f->job->facts, v->name);
 	}
+	if (f->t->dumped.n_dumps > 0)
+		core_dumped(f->core, &f->t->dumped);
 	if (f->t->n_what_ifs > 0)
 		core_replayed(f->core, f->t->what_ifs, f->t->n_what_ifs, f->t->first_step, f->t->last_step);
 	return fine && write_job(f);

@@ -6,8 +6,11 @@
 extern const struct import_format format_nccl_profiler, format_nccl_inspector, format_nccl_log, format_nccl_topology;
 extern const struct import_format format_timeline, format_kineto, format_spans, format_megatron_log;
 extern const struct import_format format_et, format_et_workload;
+extern const struct import_format format_pickle, format_flight_json;
 
 const struct import_format *const import_formats[] = {
+	&format_pickle,
+	&format_flight_json,
 	&format_nccl_log,
 	&format_nccl_profiler,
 	&format_nccl_inspector,

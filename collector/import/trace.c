@@ -1,5 +1,7 @@
 #include "trace.h"
 
+#include "flight.h"
+
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,6 +46,12 @@ void trace_fini(struct trace *t)
 		free((char *)t->what_ifs[i].name);
 	for (uint32_t i = 0; i < t->n_rows; i++)
 		free_row(&t->rows[i]);
+	for (uint32_t i = 0; i < t->n_dumps; i++)
+		flight_free(t->dumps[i]);
+	free(t->dumps);
+	free(t->dumped.lines);
+	free(t->dumped.seats);
+	free(t->dumped.missing);
 	free(t->rows);
 	free(t->ranks);
 	free(t->groups);

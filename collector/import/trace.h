@@ -8,6 +8,7 @@
 
 #include "runs.h"
 #include "../facts.h"
+#include "../verdict/dumped.h"
 #include "../../proto/event.h"
 
 #define TRACE_MAX_NAMES 65536
@@ -78,6 +79,9 @@ struct trace {
 	uint32_t n_rows, n_rows_alloc;
 	uint64_t n_left_out; /* records and rows for which there was no room */
 	size_t kept_bytes;   /* of names, records and rows, about: spill_keep() */
+	struct flight_dump **dumps; /* until they are joined (flight.h); owned */
+	uint32_t n_dumps;
+	struct dumped dumped; /* owned, but for names: the dumps' */
 	int32_t world_size; /* 0 = unknown */
 	char layout[256];   /* JSON, "" = unknown */
 	uint32_t reference; /* the clock that is the job's */

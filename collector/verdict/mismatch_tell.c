@@ -62,7 +62,8 @@ int mismatch_tell(struct rules *r, uint32_t group, const struct camps *c)
 	const struct group *g = &r->ledger.match->groups[group];
 	const struct line *v = ledger_line(c->page, c->call);
 	char minor[160], major[160], who[160], why[200], sentence[1100], evidence[200], detail[360];
-	struct finding f = { .severity = v->n_left >= g->n_expected ? SEVERITY_WRONG : SEVERITY_STUCK,
+	bool over = v->n_left >= g->n_expected || dumped_over(r->dumped, g->name, c->call);
+	struct finding f = { .severity = over ? SEVERITY_WRONG : SEVERITY_STUCK,
 			     .group = g->name, .has_call = true, .call = c->call, .step = v->step,
 			     .onset_ns = v->at_ns, .detail = detail, .sentence = sentence,
 			     .evidence_json = evidence };

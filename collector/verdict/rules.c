@@ -171,7 +171,7 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		version_look, setting_look, device_look, adapters_look,
 		qp_retry_look, corruption_look, lossy_class_look,
 		deferred_free_look, shard_boundary_look, prefetch_look, fragmentation_look, growth_look,
-		absent_look,
+		absent_look, dumped_look,
 		/* wrong, and nobody notices */
 		no_sync_look, without_sync_look, outside_sync_look, scaler_look, replica_desync_look,
 		scaling_look, nan_source_look,
@@ -184,6 +184,9 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 		replayed_look, /* after all that are nearer to a reason */
 		clock_stamps_look, /* above a notice only where nothing else is */
 	};
+	/* Dumps have no times that compare, and say what they say all at once. */
+	static int (*const dump_looks[])(struct rules *) = { mismatch_look, dumped_look, NULL };
+	bool dumps_only = r->dumped && r->dumped->alone;
 	int e;
 
 	if (r->looked_ns == INT64_MIN)
@@ -197,10 +200,14 @@ int rules_look(struct rules *r, int64_t now_ns, uint32_t world_size, bool finish
 	r->finishing = finishing;
 	r->world_size = world_size;
 	follow_life(r);
+	if (dumps_only && !finishing)
+		return 0;
 	pauses_settle(&r->pauses, finishing);
 	placement_settle(&r->placement, finishing);
-	e = rates_look(r);
-	for (size_t i = 0; e >= 0 && i < sizeof looks / sizeof *looks; i++)
+	e = dumps_only ? 0 : rates_look(r);
+	for (size_t i = 0; dumps_only && e >= 0 && dump_looks[i]; i++)
+		e = dump_looks[i](r);
+	for (size_t i = 0; !dumps_only && e >= 0 && i < sizeof looks / sizeof *looks; i++)
 		e = looks[i](r);
 	return e < 0 ? e : 0;
 }

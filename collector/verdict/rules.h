@@ -16,6 +16,7 @@
 #include "ledger.h"
 #include "once.h"
 #include "contrast.h"
+#include "dumped.h"
 #include "ledger.h"
 #include "losses.h"
 #include "paths.h"
@@ -68,6 +69,7 @@ struct rules {
 	struct ledger ledger;
 	struct side side;
 	struct replayed replayed;
+	const struct dumped *dumped; /* NULL = no dumps; of who fed them */
 	struct gauges gauges;
 	struct latecomers latecomers;
 	struct transfers transfers;
@@ -158,6 +160,7 @@ int data_dependent_look(struct rules *r);
 int mismatch_look(struct rules *r);
 int p2p_order_look(struct rules *r);
 int absent_look(struct rules *r);
+int dumped_look(struct rules *r);
 int shared_nic_look(struct rules *r);
 int host_p2p_path_look(struct rules *r);
 int ring_nic_look(struct rules *r);

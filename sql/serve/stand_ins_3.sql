@@ -44,3 +44,8 @@ CREATE TEMP TABLE topo_link (file, kind, from_id, to_id, count, speed_gts, width
 CREATE TEMP TABLE topo_path (file, gpu, nic, dist, nearest);
 CREATE TEMP TABLE graph_channel (file, graph, algorithm, pattern, channel, position, kind, device, speed_intra_gbs,
   speed_inter_gbs, type_intra, type_inter, cross_nic);
+CREATE TEMP TABLE flight_group (
+  rank, comm_id, description, size, pg_id, last_enqueued, last_started, last_completed, n_calls, n_pending);
+CREATE TEMP TABLE flight_entry (
+  rank, record_id, comm_id, seq, kind, op, state, created_ns, seen_started_ns, seen_completed_ns, duration_ns, timeout_ns,
+  dtype, in_shapes, out_shapes, thread, frame, frames);

@@ -30,7 +30,7 @@ static ptrdiff_t read_bytes(void *arg, unsigned char *out, size_t n)
 }
 
 /* Of a rank: known kinds, names that are there, in order of time, what ends had begun. */
-static void check_rank(struct trace *t, struct trace_rank *r, unsigned ring)
+static inline void check_rank(struct trace *t, struct trace_rank *r, unsigned ring)
 {
 	struct runs_reader *in = trace_read(t, r, ring);
 	const struct event *ev;
@@ -49,7 +49,7 @@ static void check_rank(struct trace *t, struct trace_rank *r, unsigned ring)
 	CHECK(n_open == 0 && trace_read_end(t, in));
 }
 
-static void check_trace(struct trace *t)
+static inline void check_trace(struct trace *t)
 {
 	for (uint32_t i = 0; i < t->n_ranks; i++) {
 		CHECK(t->ranks[i].rank >= 0 && t->ranks[i].rank < FACT_MAX_RANKS);
