@@ -660,7 +660,6 @@ INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('graph_channel', 'type_intra', '', 'Worst path inside a host: NVL, PIX, PHB, SYS, …'),
   ('graph_channel', 'type_inter', '', 'Worst path to the network'),
   ('graph_channel', 'cross_nic', '0/1', 'Rings may change the card between hosts');
-  ('input', 'n_events', '', 'Events that it gave');
 
 INSERT INTO doc (view, "column", unit, meaning) VALUES
   ('flight_group', 'rank', '', 'Global rank whose Flight Recorder dump tells it'),
