@@ -1,4 +1,5 @@
 /* trace_merge.c - what several threads read, put together in the order of the files. */
+#include "flight.h"
 #include "spill.h"
 #include "trace.h"
 
@@ -27,6 +28,12 @@ static bool fits(struct trace *t, const struct trace *part, struct trace_input *
 {
 	char why[100];
 
+	for (uint32_t i = 0; i < part->n_dumps; i++)
+		for (uint32_t k = 0; k < t->n_dumps; k++)
+			if (t->dumps[k]->rank == part->dumps[i]->rank) {
+				snprintf(why, sizeof why, "is of rank %d, and so was a dump before it", t->dumps[k]->rank);
+				return refuse(in, why);
+			}
 	if (part->n_ranks == 0 || t->n_ranks == 0)
 		return true;
 	if (part->clock_method)
@@ -204,12 +211,31 @@ static void move_job(struct trace *t, struct trace *part)
 	}
 }
 
+static bool move_dumps(struct trace *t, struct trace *part)
+{
+	struct flight_dump **grown;
+
+	if (part->n_dumps == 0)
+		return true;
+	grown = realloc(t->dumps, (t->n_dumps + part->n_dumps) * sizeof *grown);
+	if (!grown) {
+		t->no_memory = true;
+		return false;
+	}
+	t->dumps = grown;
+	memcpy(grown + t->n_dumps, part->dumps, part->n_dumps * sizeof *grown);
+	t->n_dumps += part->n_dumps;
+	part->n_dumps = 0;
+	return true;
+}
+
 bool trace_merge(struct trace *t, struct trace *part, struct trace_input *in)
 {
 	t->no_memory |= part->no_memory;
 	if (!t->no_memory && fits(t, part, in)) {
 		move_job(t, part);
-		(void)(move_groups(t, part) && move_rows(t, part) && move_ranks(t, part) && move_secrets(t, part));
+		(void)(move_dumps(t, part) && move_groups(t, part) && move_rows(t, part) && move_ranks(t, part) &&
+		       move_secrets(t, part));
 	}
 	trace_fini(part);
 	return !t->no_memory;
