@@ -1,0 +1,3 @@
+-- Each process that was a rank: who, where, and in which life of the job.
+SELECT p.rank, p.process_id, p.host_id, h.name AS host, p.pid, p.restart_count, p.tick_error_ns
+FROM raw_process p JOIN raw_host h USING (host_id) WHERE p.rank IS NOT NULL ORDER BY p.rank, p.restart_count, p.process_id;
