@@ -1,6 +1,7 @@
 /* export.c - `syncline export F --format NAME`: a catalogue for other tools. The table of formats, the options. */
 #include "cli.h"
 #include "export.h"
+#include "export_trace.h"
 #include "export_window.h"
 #include "term.h"
 
@@ -9,7 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
+/* What the Perfetto UI has for a trace is about 2 GB, and that holds two to four times the file. */
+#define VIEWER_BYTES INT64_C(512000000)
+#define VIEWER_WHY "the Perfetto UI needs two to four times the file in memory and has about 2 GB"
+
 const struct export_format export_formats[] = {
+	{"perfetto", ".pftrace", "all ranks on one time line, for ui.perfetto.dev", "events", true, export_guess_perfetto,
+	 VIEWER_BYTES, VIEWER_WHY, export_perfetto},
+	{"chrome", ".json", "the same as Chrome JSON, for any trace viewer", "events", true, export_guess_chrome, VIEWER_BYTES,
+	 VIEWER_WHY, export_chrome},
 	{0},
 };
 
@@ -260,7 +269,7 @@ static int export(struct export *e, const struct export_options *o)
 	if (status == EXIT_FINE && f->windowed && !announce(e, f))
 		status = EXIT_USAGE;
 	if (status == EXIT_FINE)
-		status = f->write(e);
+		status = f->write(e, f);
 	export_progress(e, 1);
 	if (status == EXIT_FINE && e->final_path) {
 		printf("%" PRIu64 " %s in ", e->n_written, f->unit);

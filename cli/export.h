@@ -70,7 +70,7 @@ struct export_format {
 	int64_t limit_bytes;
 	const char *limit_why;
 	/* An enum cli_exit; says what went wrong itself. */
-	int (*write)(struct export *e);
+	int (*write)(struct export *e, const struct export_format *f);
 };
 extern const struct export_format export_formats[]; /* ends with a NULL name */
 
