@@ -12,16 +12,24 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define EXPORT_NO_STEP INT64_MAX
-
 /* Which part of the run. Steps and times say the same: what belongs to no step is taken by its time. */
 struct export_window {
 	int64_t first, last;	/* steps; first > last = the run has none */
 	int64_t from_ns, to_ns; /* fleet */
-	bool whole;		/* the whole run, of all ranks */
+	bool whole;		/* from the first thing to the last */
+	bool to_the_end;	/* and what came behind the last step: calls that never ended */
 	int64_t finding;	/* its id; 0 = not asked for */
 	char what[160];		/* in words: "steps 40 to 80 of 0 to 999" */
 };
+
+static inline int64_t export_first(const struct export_window *w)
+{
+	return w->whole ? 0 : w->first;
+}
+static inline int64_t export_last(const struct export_window *w)
+{
+	return w->to_the_end && w->first <= w->last ? INT64_MAX : w->last;
+}
 
 /* How much lies in it. */
 struct export_size {

@@ -115,7 +115,7 @@ static bool measure(struct export *e)
 	static const char *const names[] = { ":first", ":last", ":from_ns", ":to_ns", NULL };
 	const struct export_window *w = &e->window;
 	json_t *row = row_of(e, sql_report_export_size, names,
-			     (const int64_t[]){ w->first, w->last, w->from_ns, w->to_ns });
+			     (const int64_t[]){ export_first(w), export_last(w), w->from_ns, w->to_ns });
 	double share = ranks_share(e);
 
 	if (!row)
@@ -150,7 +150,7 @@ static int take_steps(struct export *e, int64_t first, int64_t last)
 		w->last = rows_ns(row, "last");
 		w->from_ns = rows_ns(row, "from_ns");
 		w->to_ns = rows_ns(row, "to_ns");
-		w->whole = false;
+		w->whole = w->to_the_end = false;
 	}
 	json_decref(row);
 	return n > 0 ? EXIT_FINE : EXIT_INCOMPLETE;
@@ -194,7 +194,7 @@ static int take_times(struct export *e, const struct export_asked *a, int64_t st
 		return take_steps(e, first, last);
 	if (w->first <= w->last)
 		return no_such_steps(e, "at that time");
-	w->whole = false;
+	w->whole = w->to_the_end = false;
 	w->from_ns = from_ns > w->from_ns ? from_ns : w->from_ns;
 	w->to_ns = to_ns < w->to_ns ? to_ns : w->to_ns;
 	if (w->from_ns <= w->to_ns)
@@ -286,7 +286,7 @@ static bool take_all(struct export *e, int64_t *ret_started_ns)
 	}
 	w->from_ns = rows_ns(row, "from_ns");
 	w->to_ns = rows_ns(row, "to_ns");
-	w->whole = true;
+	w->whole = w->to_the_end = true;
 	*ret_started_ns = rows_ns(row, "started_ns");
 	json_decref(row);
 	return true;
@@ -313,13 +313,14 @@ static void describe(struct export *e, int64_t first, int64_t last)
 
 int export_choose(struct export *e, const struct export_asked *a)
 {
-	int64_t started_ns, first, last;
+	int64_t started_ns, first, last, end_ns;
 	int status = EXIT_FINE;
 
 	if (!take_all(e, &started_ns))
 		return EXIT_UNREACHED;
 	first = e->window.first;
 	last = e->window.last;
+	end_ns = e->window.to_ns;
 	if (a->first >= 0 || a->last >= 0)
 		status = take_asked_steps(e, a->first >= 0 ? a->first : 0, a->last >= 0 ? a->last : UINT32_MAX);
 	else if (a->n_last > 0 && first <= last)
@@ -330,6 +331,10 @@ int export_choose(struct export *e, const struct export_asked *a)
 		status = take_finding(e, a->finding);
 	else if (!a->all)
 		status = take_default(e);
+	if (status == EXIT_FINE && first <= last && e->window.last == last) {
+		e->window.to_the_end = true;
+		e->window.to_ns = end_ns > e->window.to_ns ? end_ns : e->window.to_ns;
+	}
 	if (status == EXIT_FINE && !measure(e))
 		status = EXIT_UNREACHED;
 	if (status != EXIT_FINE)

@@ -140,7 +140,7 @@ bool timeline_rows(struct timeline *t, const char *sql, void (*row)(struct timel
 {
 	static const char *const names[] = { ":first", ":last", ":from_ns", ":to_ns" };
 	const struct export_window *w = &t->e->window;
-	const int64_t values[] = { w->first, w->last, w->from_ns, w->to_ns };
+	const int64_t values[] = { export_first(w), export_last(w), w->whole ? INT64_MIN : w->from_ns, w->whole ? INT64_MAX : w->to_ns };
 	sqlite3_stmt *q = NULL;
 	int rc = sqlite3_prepare_v2(t->e->db->handle, sql, -1, &q, NULL), at;
 

@@ -154,9 +154,14 @@ static void read_call(sqlite3_stmt *q, struct call *c)
 	c->lateness[2] = timeline_error("skew_error_ns", q, SKEW_ERR);
 }
 
-static void number_arrows(struct timeline *t, struct call *c, size_t n_members)
+/* Where the last one is shown, and others are. */
+static void number_arrows(struct timeline *t, struct call *c, const struct member *v, size_t n_members)
 {
-	if (c->last_rank < 0 || n_members < 2 || !export_has(t->e, EXPORT_ARROWS) || !timeline_rank(t, c->last_rank))
+	bool is_there = false;
+
+	for (size_t i = 0; i < n_members; i++)
+		is_there |= v[i].rank->rank == c->last_rank;
+	if (!is_there || n_members < 2 || !export_has(t->e, EXPORT_ARROWS))
 		return;
 	c->arrows = calloc(n_members, sizeof *c->arrows);
 	if (!c->arrows) {
@@ -184,9 +189,8 @@ static void put_call(struct timeline *t, sqlite3_stmt *q)
 		json_array_foreach(list, i, row)
 			if (v && read_member(t, &c, row, &v[n]))
 				n++;
-	if (!v)
-		t->no_memory = true;
-	number_arrows(t, &c, n);
+	t->no_memory = t->no_memory || !v;
+	number_arrows(t, &c, v, n);
 	for (int is_last = 1; v && is_last >= 0; is_last--)
 		for (i = 0; i < n; i++)
 			if ((v[i].rank->rank == c.last_rank) == is_last)
