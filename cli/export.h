@@ -82,9 +82,9 @@ struct export_format {
 };
 extern const struct export_format export_formats[]; /* ends with a NULL name */
 
-/* The output, opened under a name of its own beside the one that was asked for. False after it
- * has said why not. export_close() gives it its name, or removes it unless fine. */
-bool export_open(struct export *e, const struct export_format *f);
+/* The output, opened under a name of its own beside the one that was asked for. An enum cli_exit,
+ * after it has said why not. export_close() gives it its name, or removes it unless fine. */
+int export_open(struct export *e, const struct export_format *f);
 bool export_close(struct export *e, bool fine);
 
 /* "exporting, 40 %" for somebody who watches. */

@@ -65,19 +65,19 @@ static bool open_stdout(struct export *e, const struct export_format *f)
 	return true;
 }
 
-bool export_open(struct export *e, const struct export_format *f)
+int export_open(struct export *e, const struct export_format *f)
 {
 	int fd = -1;
 
 	if (e->out_path && strcmp(e->out_path, "-") == 0)
-		return open_stdout(e, f);
+		return open_stdout(e, f) ? EXIT_FINE : EXIT_USAGE;
 	e->final_path = e->out_path ? strdup(e->out_path) : default_path(e->db_path, f->ending);
 	if (!e->final_path) {
 		cli_say("there is not enough memory");
-		return false;
+		return EXIT_UNREACHED;
 	}
 	if (!may_replace(e))
-		return false;
+		return EXIT_USAGE;
 	if (asprintf(&e->part_path, "%s.part-XXXXXX", e->final_path) < 0)
 		e->part_path = NULL;
 	fd = e->part_path ? mkostemp(e->part_path, O_CLOEXEC) : -1;
@@ -89,10 +89,10 @@ bool export_open(struct export *e, const struct export_format *f)
 			close(fd);
 			unlink(e->part_path);
 		}
-		return false;
+		return EXIT_UNREACHED;
 	}
 	setvbuf(e->out, NULL, _IOFBF, BUFFER_BYTES);
-	return true;
+	return EXIT_FINE;
 }
 
 /* What open(2) would have given a new file. */

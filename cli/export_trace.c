@@ -33,10 +33,10 @@ int64_t export_guess_chrome(const struct export *e)
 
 static int write_trace(struct export *e, const struct export_format *f, struct sink *(*sink_new)(FILE *f, int64_t base_ns))
 {
-	int status;
+	int status = export_open(e, f);
 
-	if (!export_open(e, f))
-		return EXIT_USAGE;
+	if (status != EXIT_FINE)
+		return status;
 	status = timeline_write(e, sink_new);
 	return export_close(e, status == EXIT_FINE) ? EXIT_FINE : EXIT_UNREACHED;
 }
