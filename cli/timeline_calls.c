@@ -32,7 +32,7 @@ struct call {
 struct member {
 	struct timeline_rank *rank;
 	int64_t arrival_ns, err_ns, wait_ns, wait_err_ns, end_ns;
-	bool has_end, has_wait;
+	bool has_end, has_wait, has_arrow;
 };
 
 static bool read_member(struct timeline *t, const struct call *c, const json_t *v, struct member *m)
@@ -60,6 +60,13 @@ static bool read_member(struct timeline *t, const struct call *c, const json_t *
 	return true;
 }
 
+static int64_t wait_end_ns(const struct call *c, const struct member *m)
+{
+	if (!m->has_wait || c->gap || m->wait_ns <= 0)
+		return m->arrival_ns;
+	return m->wait_ns < m->end_ns - m->arrival_ns ? m->arrival_ns + m->wait_ns : m->end_ns;
+}
+
 static void put_last(struct timeline *t, struct call *c, uint32_t track, int64_t at_ns)
 {
 	t->sink->ops->instant(t->sink, &(struct sink_event){ .track = track, .at_ns = at_ns, .name = "last to arrive",
@@ -71,22 +78,20 @@ static void put_last(struct timeline *t, struct call *c, uint32_t track, int64_t
 /* The part behind the wait; where there is none, the call itself takes the arrow. */
 static void put_inside(struct timeline *t, struct call *c, const struct member *m, struct sink_event *ev, bool is_last)
 {
-	int64_t wait_end_ns = m->arrival_ns;
-	const uint64_t *arrow = !is_last && c->n_told < c->n_arrows ? &c->arrows[c->n_told++] : NULL;
+	int64_t inside_ns = wait_end_ns(c, m);
+	const uint64_t *arrow = m->has_arrow ? &c->arrows[c->n_told++] : NULL;
 
-	if (m->has_wait && !c->gap && m->wait_ns > 0)
-		wait_end_ns = m->wait_ns < m->end_ns - m->arrival_ns ? m->arrival_ns + m->wait_ns : m->end_ns;
-	if (wait_end_ns == m->arrival_ns) {
+	if (inside_ns == m->arrival_ns) {
 		ev->in = arrow;
 		ev->n_in = arrow != NULL;
 	}
 	t->sink->ops->begin(t->sink, ev);
 	if (is_last)
 		put_last(t, c, ev->track, m->arrival_ns);
-	if (wait_end_ns > m->arrival_ns) {
+	if (inside_ns > m->arrival_ns) {
 		timeline_slice(t, &(struct sink_event){ .track = ev->track, .at_ns = m->arrival_ns, .name = "wait for the last", .cat = "wait" },
-			       wait_end_ns);
-		timeline_slice(t, &(struct sink_event){ .track = ev->track, .at_ns = wait_end_ns, .name = "transfer", .cat = "transfer",
+			       inside_ns);
+		timeline_slice(t, &(struct sink_event){ .track = ev->track, .at_ns = inside_ns, .name = "transfer", .cat = "transfer",
 							.in = arrow, .n_in = arrow != NULL }, m->end_ns);
 	}
 	t->sink->ops->end(t->sink, &(struct sink_event){ .track = ev->track, .at_ns = m->end_ns });
@@ -154,23 +159,26 @@ static void read_call(sqlite3_stmt *q, struct call *c)
 	c->lateness[2] = timeline_error("skew_error_ns", q, SKEW_ERR);
 }
 
-/* Where the last one is shown, and others are. */
-static void number_arrows(struct timeline *t, struct call *c, const struct member *v, size_t n_members)
+/* Where the last one is shown: to each other that stopped waiting no earlier. */
+static void number_arrows(struct timeline *t, struct call *c, struct member *v, size_t n_members)
 {
-	bool is_there = false;
+	const struct member *last = NULL;
 
 	for (size_t i = 0; i < n_members; i++)
-		is_there |= v[i].rank->rank == c->last_rank;
-	if (!is_there || n_members < 2 || !export_has(t->e, EXPORT_ARROWS))
+		if (v[i].rank->rank == c->last_rank)
+			last = &v[i];
+	if (!last || n_members < 2 || !export_has(t->e, EXPORT_ARROWS))
 		return;
 	c->arrows = calloc(n_members, sizeof *c->arrows);
 	if (!c->arrows) {
 		t->no_memory = true;
 		return;
 	}
-	c->n_arrows = n_members - 1;
-	for (size_t i = 0; i < c->n_arrows; i++)
-		c->arrows[i] = ++t->n_arrows;
+	for (size_t i = 0; i < n_members; i++) {
+		v[i].has_arrow = v[i].rank != last->rank && wait_end_ns(c, &v[i]) >= last->arrival_ns;
+		if (v[i].has_arrow)
+			c->arrows[c->n_arrows++] = ++t->n_arrows;
+	}
 }
 
 /* The last goes first: an arrow leaves before it arrives. */
