@@ -37,6 +37,7 @@ int cmd_clocks(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_path(int argc, char **argv);
 int cmd_import(int argc, char **argv);
+int cmd_export(int argc, char **argv);
 
 /* --color, for every command that draws. Its parser is a child of theirs. */
 extern const struct argp cli_color_argp;

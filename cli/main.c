@@ -31,6 +31,7 @@ const struct command cli_commands[] = {
 	{"status", "one screen about a running collector", cmd_status},
 	{"serve", "the dashboard on a finished run", cmd_serve},
 	{"import", "traces of other tools as a database", cmd_import},
+	{"export", "a run for Perfetto and other tools", cmd_export},
 	{"sim", "play a case through the whole pipeline", cmd_sim},
 	{"doctor", "what the probe can see on this machine, and why", cmd_doctor},
 	{"version", "versions of this build and its libraries", cmd_version},

@@ -48,3 +48,4 @@ SELECT scope, name, CASE WHEN scope = 'rank' THEN number END AS rank,
 FROM temp.raw_what_if;
 CREATE TEMP TABLE raw_input (input_id INTEGER PRIMARY KEY, file, format, outcome, rank, n_events);
 CREATE TEMP VIEW input AS SELECT input_id AS id, file, format, outcome, rank, n_events FROM temp.raw_input;
+CREATE TEMP VIEW collective AS SELECT *, 0 AS gap FROM main.collective;

@@ -1,0 +1,1 @@
+SELECT host_id, same_clock, offset_ns FROM raw_host ORDER BY host_id;

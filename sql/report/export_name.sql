@@ -1,0 +1,1 @@
+SELECT text FROM raw_name WHERE process_id = :process_id AND id = :id;
