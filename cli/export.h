@@ -47,6 +47,10 @@ struct export {
 	struct export_ranks ranks;
 	unsigned without; /* enum export_part, a bit each */
 
+	/* Of otlp. */
+	const char *endpoint; /* NULL = a file */
+	long every_s;	      /* 0 = once */
+
 	/* What was done, for the last line. */
 	uint64_t n_written; /* events, rows: what the format counts in */
 	FILE *out;
@@ -72,7 +76,7 @@ struct export_format {
 	/* An enum cli_exit; says what went wrong itself. */
 	int (*write)(struct export *e);
 };
-extern const struct export_format export_formats[]; /* ends with a NULL name */
+extern const struct export_format *const export_formats[]; /* the last is NULL */
 
 /* The output, opened under a name of its own beside the one that was asked for. False after it
  * has said why not. export_close() gives it its name, or removes it unless fine. */
