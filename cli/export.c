@@ -1,6 +1,7 @@
 /* export.c - `syncline export F --format NAME`: a catalogue for other tools. The table of formats, the options. */
 #include "cli.h"
 #include "export.h"
+#include "export_formats.h"
 #include "export_trace.h"
 #include "export_window.h"
 #include "term.h"
@@ -19,6 +20,12 @@ const struct export_format export_formats[] = {
 	 VIEWER_BYTES, VIEWER_WHY, export_perfetto},
 	{"chrome", ".json", "the same as Chrome JSON, for any trace viewer", "events", true, export_guess_chrome, VIEWER_BYTES,
 	 VIEWER_WHY, export_chrome},
+	{"html", ".html", "the page with the run in it, one file that opens without a server", "steps", true, export_guess_html,
+	 INT64_C(100000000), "browsers become slow with such a page", export_html},
+	{"snapshot", ".snapshot.db", "a consistent copy of the database, for any SQLite client or Datasette", "steps", false, NULL,
+	 0, NULL, export_snapshot},
+	{"otlp", ".otlp.json", "the run's figures as OpenTelemetry metrics, to a file or an endpoint", "points", false, NULL, 0, NULL,
+	 export_otlp},
 	{0},
 };
 
@@ -36,6 +43,8 @@ struct export_options {
 	struct export_ranks ranks;
 	unsigned without;
 	bool force;
+	const char *endpoint;
+	long every_s;
 };
 
 /* ---- options ---- */
@@ -144,7 +153,7 @@ bool export_has_rank(const struct export_ranks *r, int32_t rank)
 	return lo < r->n && r->v[lo].lo <= rank;
 }
 
-enum { KEY_FROM = 0x100, KEY_TO, KEY_LAST, KEY_SINCE, KEY_UNTIL, KEY_FINDING, KEY_ALL, KEY_RANKS, KEY_WITHOUT, KEY_FORCE };
+enum { KEY_FROM = 0x100, KEY_TO, KEY_LAST, KEY_SINCE, KEY_UNTIL, KEY_FINDING, KEY_ALL, KEY_RANKS, KEY_WITHOUT, KEY_FORCE, KEY_ENDPOINT, KEY_EVERY };
 
 static error_t parse_window(int key, char *arg, struct argp_state *state, struct export_asked *a)
 {
@@ -191,6 +200,12 @@ static void check(struct argp_state *state, struct export_options *o)
 		argp_error(state, "--from %" PRId64 " lies behind --to %" PRId64, a->first, a->last);
 	if (!o->format)
 		o->format = format_of(o->out);
+	if ((o->endpoint || o->every_s) && o->format->write != export_otlp)
+		argp_error(state, "--endpoint and --every are of --format otlp");
+	if (o->every_s && !o->endpoint)
+		argp_error(state, "--every sends again and again: where to? Name it with --endpoint");
+	if (o->endpoint && o->out)
+		argp_error(state, "--endpoint and --output are different ways to say where to: take one");
 	if (!o->format->windowed && (n_ways > 0 || o->ranks.n > 0 || o->without))
 		argp_error(state, "%s takes the whole run", o->format->name);
 }
@@ -216,6 +231,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_FORCE:
 		o->force = true;
+		return 0;
+	case KEY_ENDPOINT:
+		o->endpoint = arg;
+		return 0;
+	case KEY_EVERY:
+		o->every_s = cli_number(state, "--every", arg, 1, 86400);
 		return 0;
 	case ARGP_KEY_END:
 		check(state, o);
@@ -285,6 +306,8 @@ int cmd_export(int argc, char **argv)
 		{"format", 'f', "NAME", 0, "what to make; by the ending of FILE, else perfetto", 1},
 		{"output", 'o', "FILE", 0, "where to; - is the standard output", 1},
 		{"force", KEY_FORCE, 0, 0, "over a file that is there, and more than a viewer takes", 1},
+		{"endpoint", KEY_ENDPOINT, "URL", 0, "otlp: post it there, like http://localhost:4318/v1/metrics", 1},
+		{"every", KEY_EVERY, "SECONDS", 0, "otlp: post again so often, until the run ends", 1},
 		{"from", KEY_FROM, "STEP", 0, "from this step on", 2},
 		{"to", KEY_TO, "STEP", 0, "up to this step", 2},
 		{"last", KEY_LAST, "N", 0, "the last N steps", 2},
@@ -303,13 +326,18 @@ int cmd_export(int argc, char **argv)
 		"Write a run for another tool:\n"
 		"  perfetto  all ranks on one time line, for ui.perfetto.dev\n"
 		"  chrome    the same as Chrome JSON, for any trace viewer\n"
+		"  html      the page with the run in it, one file that opens without a server\n"
+		"  snapshot  a consistent copy of the database, for any SQLite client or Datasette\n"
+		"  otlp      the run's figures as OpenTelemetry metrics, to a file or an endpoint\n"
 		"Of a long run the last steps are taken unless others are asked for.\v"
 		"Exit status: 0 written, 2 wrong use, refused, or too large, 3 cannot read or write, or no such step or "
 		"finding, 5 nothing to export.\n\n"
 		"Examples:\n"
 		"  syncline export run.db -o run.pftrace\n"
 		"  syncline export run.db --format chrome --from 100 --to 120 --ranks 0-7 -o - | gzip > run.json.gz\n"
-		"  syncline export run.db --finding 1 -o why.pftrace\n",
+		"  syncline export run.db --finding 1 -o why.pftrace\n"
+		"  syncline export run.db -o run.html\n"
+		"  syncline export run.db --format otlp --endpoint http://localhost:4318/v1/metrics --every 15\n",
 		0,
 		0,
 		0};
@@ -326,7 +354,7 @@ int cmd_export(int argc, char **argv)
 		return EXIT_UNREACHED;
 	}
 	e = (struct export){ .db = &d, .db_path = o.db, .out_path = o.out, .force = o.force, .ranks = o.ranks,
-			     .without = o.without, .terminal = isatty(STDERR_FILENO) };
+			     .without = o.without, .endpoint = o.endpoint, .every_s = o.every_s, .terminal = isatty(STDERR_FILENO) };
 	status = export(&e, &o);
 	free(e.final_path);
 	free(e.part_path);

@@ -55,6 +55,10 @@ struct export {
 	struct export_ranks ranks;
 	unsigned without; /* enum export_part, a bit each */
 
+	/* Of otlp. */
+	const char *endpoint; /* NULL = a file */
+	long every_s;	      /* 0 = once */
+
 	/* What was done, for the last line. */
 	uint64_t n_written; /* events, rows: what the format counts in */
 	FILE *out;

@@ -8,6 +8,7 @@
 import { batch, computed, signal } from '@preact/signals';
 import { Boot, Facts, Finding, json, Problem, API } from './net/api';
 import { follow, News } from './net/live';
+import { isKept } from './net/kept';
 import { TileCache } from './net/tiles';
 import { DEFAULT, formatHash, parseHash, Range, State } from './lib/hash';
 
@@ -237,6 +238,10 @@ export function start(): void {
   if (started)
     return;
   started = true;
+  if (isKept()) {
+    link.value = 'up';
+    return;
+  }
   follow(API, onNews);
   setInterval(() => {
     now_ms.value = Date.now();
