@@ -136,10 +136,13 @@ static bool add_gauges(struct body *b)
 	size_t i;
 
 	json_array_foreach(rows, i, row) {
-		json_t *points = points_of(b, rows_text(row, "metric"), rows_text(row, "unit"));
-		json_t *p = point(b, json_object_get(row, "attributes"));
+		json_t *value = json_object_get(row, "value"), *points, *p;
 
-		json_object_set_new(p, "asDouble", json_real(json_number_value(json_object_get(row, "value"))));
+		if (!json_is_number(value) || !isfinite(json_number_value(value)))
+			continue;
+		points = points_of(b, rows_text(row, "metric"), rows_text(row, "unit"));
+		p = point(b, json_object_get(row, "attributes"));
+		json_object_set_new(p, "asDouble", json_real(json_number_value(value)));
 		fine = fine && points && json_array_append_new(points, p) == 0;
 		b->e->n_written++;
 	}
@@ -344,11 +347,12 @@ int export_otlp(struct export *e, const struct export_format *f)
 {
 	json_t *body;
 	bool fine;
+	int status;
 
 	if (e->endpoint)
 		return post_all(e);
-	if (!export_open(e, f))
-		return EXIT_UNREACHED;
+	if ((status = export_open(e, f)) != EXIT_FINE)
+		return status;
 	body = make_body(e);
 	fine = body && json_dumpf(body, e->out, JSON_COMPACT) == 0;
 	if (fine)

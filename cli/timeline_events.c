@@ -196,7 +196,9 @@ static void put_kernel(struct timeline_events *s, const struct running *k, int64
 {
 	struct timeline_set *set;
 	struct sink_arg args[3] = { arg_int("launch", k->launch) };
-	struct sink_event ev = { .at_ns = k->begin_ns, .name = name_of(s, k->name, "kernel"), .cat = "kernel", .args = args, .n_args = 1 };
+	struct sink_arg stream[1] = { arg_int("stream", k->stream) };
+	struct sink_event ev = { .at_ns = k->begin_ns, .name = name_of(s, k->name, "kernel"), .cat = "kernel", .args = args, .n_args = 1,
+				 .aside = stream, .n_aside = 1 };
 
 	if (!is_in_window(s, k->begin_ns))
 		return;
