@@ -224,7 +224,7 @@ class Otlp(Case):
         db = sqlite3.connect(path)
         db.execute("UPDATE raw_rank_step SET excess_ratio = 9e999 WHERE rank = 1")
         db.execute("UPDATE raw_rank_step SET excess_ratio = NULL WHERE rank = 2")
-        db.execute("UPDATE raw_clock SET offset_err_ns = 9223372036854775807")
+        db.execute("UPDATE raw_clock SET error_ns = 9223372036854775807")
         db.execute("UPDATE raw_group SET name = 'a\"b' || char(7)")
         db.commit()
         db.close()
