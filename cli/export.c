@@ -58,16 +58,21 @@ static const struct export_format *format_named(const char *name)
 	return NULL;
 }
 
-/* By what the file is called; else the first of the table. */
+/* By what the file is called, x.otlp.json before x.json; else the first of the table. */
 static const struct export_format *format_of(const char *out)
 {
-	for (const struct export_format *f = export_formats; out && f->name; f++) {
-		size_t n = strlen(out), n_ending = strlen(f->ending);
+	const struct export_format *best = &export_formats[0];
+	size_t n = out ? strlen(out) : 0, n_best = 0;
 
-		if (n > n_ending && strcmp(out + n - n_ending, f->ending) == 0)
-			return f;
+	for (const struct export_format *f = export_formats; f->name; f++) {
+		size_t n_ending = strlen(f->ending);
+
+		if (n > n_ending && n_ending > n_best && strcmp(out + n - n_ending, f->ending) == 0) {
+			best = f;
+			n_best = n_ending;
+		}
 	}
-	return &export_formats[0];
+	return best;
 }
 
 static void unknown_format(struct argp_state *state, const char *name)

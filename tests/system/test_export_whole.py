@@ -291,6 +291,10 @@ class Otlp(Case):
         self.assertEqual(sum(int(p["asInt"]) for p in m["syncline.dropped"]["sum"]["dataPoints"]),
                          self.sql("SELECT total(n) FROM drop_count")[0][0])
 
+    def test_the_longer_ending_says_the_format(self):
+        self.assertIn(" points in ", self.export("-o", self.out("y.otlp.json")).stdout)
+        self.assertIn(" events in ", self.export("-o", self.out("y.json")).stdout)
+
     def test_an_endpoint_gets_the_same_body(self):
         server, url = self.serve()
         env = dict(os.environ, OTEL_EXPORTER_OTLP_HEADERS="x-key=secret,x-other=2")
