@@ -157,9 +157,10 @@ static bool add_drops(struct body *b)
 	size_t i;
 
 	json_array_foreach(rows, i, row) {
-		json_t *p = point(b, json_pack("{s:O, s:O}", "place", json_object_get(row, "place"), "rank",
-						json_object_get(row, "rank")));
+		json_t *about = json_pack("{s:O, s:O}", "place", json_object_get(row, "place"), "rank", json_object_get(row, "rank"));
+		json_t *p = point(b, about);
 
+		json_decref(about);
 		json_object_set_new(p, "asInt", decimal(json_integer_value(json_object_get(row, "n"))));
 		fine = fine && json_array_append_new(list, p) == 0;
 		b->e->n_written++;
@@ -170,13 +171,14 @@ static bool add_drops(struct body *b)
 					    "dataPoints", list));
 }
 
-static json_t *resource(const struct body *b, json_t *run)
+static json_t *resource(json_t *run)
 {
-	json_t *about = json_pack("{s:s, s:O}", "service.name", "syncline", "syncline.run.id", json_object_get(run, "id"));
+	json_t *about = json_pack("{s:s, s:O}", "service.name", "syncline", "syncline.run.id", json_object_get(run, "id")), *v;
 
-	(void)b;
 	json_object_set(about, "syncline.world_size", json_object_get(run, "world_size"));
-	return json_pack("{s:o}", "attributes", attributes(about));
+	v = json_pack("{s:o}", "attributes", attributes(about));
+	json_decref(about);
+	return v;
 }
 
 static int64_t wall_ns(void)
@@ -200,7 +202,7 @@ static json_t *make_body(struct export *e)
 	b.begin_ns = b.begin_ns > 0 ? b.begin_ns : 0;
 	b.at_ns = ended_ns > 0 ? ended_ns : wall_ns();
 	fine = fine && add_steps(&b) && add_gauges(&b) && add_drops(&b);
-	whole = fine ? json_pack("{s:[{s:o, s:[{s:{s:s, s:s}, s:O}]}]}", "resourceMetrics", "resource", resource(&b, run),
+	whole = fine ? json_pack("{s:[{s:o, s:[{s:{s:s, s:s}, s:O}]}]}", "resourceMetrics", "resource", resource(run),
 				 "scopeMetrics", "scope", "name", "syncline", "version", SYNCLINE_VERSION, "metrics",
 				 b.metrics)
 		     : NULL;
