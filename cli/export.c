@@ -20,6 +20,7 @@ const struct export_format export_formats[] = {
 	 VIEWER_BYTES, VIEWER_WHY, export_perfetto},
 	{"chrome", ".json", "the same as Chrome JSON, for any trace viewer", "events", true, export_guess_chrome, VIEWER_BYTES,
 	 VIEWER_WHY, export_chrome},
+	{"csv", ".csv", "the same as a table, for spreadsheets and scripts", "rows", true, export_guess_csv, 0, NULL, export_csv},
 	{"html", ".html", "the page with the run in it, one file that opens without a server", "steps", true, export_guess_html,
 	 INT64_C(100000000), "browsers become slow with such a page", export_html},
 	{"snapshot", ".snapshot.db", "a consistent copy of the database, for any SQLite client or Datasette", "steps", false, NULL,
@@ -57,16 +58,21 @@ static const struct export_format *format_named(const char *name)
 	return NULL;
 }
 
-/* By what the file is called; else the first of the table. */
+/* By what the file is called, x.otlp.json before x.json; else the first of the table. */
 static const struct export_format *format_of(const char *out)
 {
-	for (const struct export_format *f = export_formats; out && f->name; f++) {
-		size_t n = strlen(out), n_ending = strlen(f->ending);
+	const struct export_format *best = &export_formats[0];
+	size_t n = out ? strlen(out) : 0, n_best = 0;
 
-		if (n > n_ending && strcmp(out + n - n_ending, f->ending) == 0)
-			return f;
+	for (const struct export_format *f = export_formats; f->name; f++) {
+		size_t n_ending = strlen(f->ending);
+
+		if (n > n_ending && n_ending > n_best && strcmp(out + n - n_ending, f->ending) == 0) {
+			best = f;
+			n_best = n_ending;
+		}
 	}
-	return &export_formats[0];
+	return best;
 }
 
 static void unknown_format(struct argp_state *state, const char *name)
@@ -268,8 +274,11 @@ static bool announce(const struct export *e, const struct export_format *f)
 	char size[32], limit[32];
 	int64_t n_bytes = f->guess(e);
 
-	cli_say("%s: about %" PRId64 " %s, %s", e->window.what, export_guess_events(e), f->unit,
-		bytes_text(n_bytes, size, sizeof size));
+	bytes_text(n_bytes, size, sizeof size);
+	if (f->write == export_html) /* what it has of is in what was said */
+		cli_say("%s: about %s", e->window.what, size);
+	else
+		cli_say("%s: about %" PRId64 " %s, %s", e->window.what, export_guess_events(e), f->unit, size);
 	if (f->limit_bytes == 0 || n_bytes <= f->limit_bytes)
 		return true;
 	bytes_text(f->limit_bytes, limit, sizeof limit);
@@ -326,6 +335,7 @@ int cmd_export(int argc, char **argv)
 		"Write a run for another tool:\n"
 		"  perfetto  all ranks on one time line, for ui.perfetto.dev\n"
 		"  chrome    the same as Chrome JSON, for any trace viewer\n"
+		"  csv       the same as a table, for spreadsheets and scripts\n"
 		"  html      the page with the run in it, one file that opens without a server\n"
 		"  snapshot  a consistent copy of the database, for any SQLite client or Datasette\n"
 		"  otlp      the run's figures as OpenTelemetry metrics, to a file or an endpoint\n"

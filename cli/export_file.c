@@ -5,6 +5,7 @@
  */
 #include "cli.h"
 #include "export.h"
+#include "part.h"
 #include "term.h"
 
 #include <errno.h>
@@ -81,8 +82,10 @@ int export_open(struct export *e, const struct export_format *f)
 	if (asprintf(&e->part_path, "%s.part-XXXXXX", e->final_path) < 0)
 		e->part_path = NULL;
 	fd = e->part_path ? mkostemp(e->part_path, O_CLOEXEC) : -1;
-	if (fd >= 0)
+	if (fd >= 0) {
+		part_watch(e->part_path);
 		e->out = fdopen(fd, "w");
+	}
 	if (!e->out) {
 		cli_say("cannot write %s: %s", e->final_path, strerror(errno));
 		if (fd >= 0) {

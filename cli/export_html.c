@@ -354,9 +354,10 @@ int export_html(struct export *e, const struct export_format *f)
 {
 	struct page p = { .e = e, .answers = json_object() };
 	bool fine;
+	int status;
 
-	if (!export_open(e, f))
-		return EXIT_UNREACHED;
+	if ((status = export_open(e, f)) != EXIT_FINE)
+		return status;
 	p.asker = asker_start(e->db_path);
 	fine = p.asker && p.answers;
 	if (fine && !p.asker->why[0])

@@ -136,10 +136,13 @@ static bool add_gauges(struct body *b)
 	size_t i;
 
 	json_array_foreach(rows, i, row) {
-		json_t *points = points_of(b, rows_text(row, "metric"), rows_text(row, "unit"));
-		json_t *p = point(b, json_object_get(row, "attributes"));
+		json_t *value = json_object_get(row, "value"), *points, *p;
 
-		json_object_set_new(p, "asDouble", json_real(json_number_value(json_object_get(row, "value"))));
+		if (!json_is_number(value) || !isfinite(json_number_value(value)))
+			continue;
+		points = points_of(b, rows_text(row, "metric"), rows_text(row, "unit"));
+		p = point(b, json_object_get(row, "attributes"));
+		json_object_set_new(p, "asDouble", json_real(json_number_value(value)));
 		fine = fine && points && json_array_append_new(points, p) == 0;
 		b->e->n_written++;
 	}
@@ -154,9 +157,10 @@ static bool add_drops(struct body *b)
 	size_t i;
 
 	json_array_foreach(rows, i, row) {
-		json_t *p = point(b, json_pack("{s:O, s:O}", "place", json_object_get(row, "place"), "rank",
-						json_object_get(row, "rank")));
+		json_t *about = json_pack("{s:O, s:O}", "place", json_object_get(row, "place"), "rank", json_object_get(row, "rank"));
+		json_t *p = point(b, about);
 
+		json_decref(about);
 		json_object_set_new(p, "asInt", decimal(json_integer_value(json_object_get(row, "n"))));
 		fine = fine && json_array_append_new(list, p) == 0;
 		b->e->n_written++;
@@ -167,13 +171,14 @@ static bool add_drops(struct body *b)
 					    "dataPoints", list));
 }
 
-static json_t *resource(const struct body *b, json_t *run)
+static json_t *resource(json_t *run)
 {
-	json_t *about = json_pack("{s:s, s:O}", "service.name", "syncline", "syncline.run.id", json_object_get(run, "id"));
+	json_t *about = json_pack("{s:s, s:O}", "service.name", "syncline", "syncline.run.id", json_object_get(run, "id")), *v;
 
-	(void)b;
 	json_object_set(about, "syncline.world_size", json_object_get(run, "world_size"));
-	return json_pack("{s:o}", "attributes", attributes(about));
+	v = json_pack("{s:o}", "attributes", attributes(about));
+	json_decref(about);
+	return v;
 }
 
 static int64_t wall_ns(void)
@@ -197,7 +202,7 @@ static json_t *make_body(struct export *e)
 	b.begin_ns = b.begin_ns > 0 ? b.begin_ns : 0;
 	b.at_ns = ended_ns > 0 ? ended_ns : wall_ns();
 	fine = fine && add_steps(&b) && add_gauges(&b) && add_drops(&b);
-	whole = fine ? json_pack("{s:[{s:o, s:[{s:{s:s, s:s}, s:O}]}]}", "resourceMetrics", "resource", resource(&b, run),
+	whole = fine ? json_pack("{s:[{s:o, s:[{s:{s:s, s:s}, s:O}]}]}", "resourceMetrics", "resource", resource(run),
 				 "scopeMetrics", "scope", "name", "syncline", "version", SYNCLINE_VERSION, "metrics",
 				 b.metrics)
 		     : NULL;
@@ -344,11 +349,12 @@ int export_otlp(struct export *e, const struct export_format *f)
 {
 	json_t *body;
 	bool fine;
+	int status;
 
 	if (e->endpoint)
 		return post_all(e);
-	if (!export_open(e, f))
-		return EXIT_UNREACHED;
+	if ((status = export_open(e, f)) != EXIT_FINE)
+		return status;
 	body = make_body(e);
 	fine = body && json_dumpf(body, e->out, JSON_COMPACT) == 0;
 	if (fine)

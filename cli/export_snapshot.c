@@ -53,13 +53,14 @@ int export_snapshot(struct export *e, const struct export_format *f)
 {
 	sqlite3 *to = NULL;
 	bool fine;
+	int status;
 
 	if (e->out_path && strcmp(e->out_path, "-") == 0) {
 		cli_say("a snapshot is a database, which cannot be sent into a pipe. Name a file with -o");
 		return EXIT_USAGE;
 	}
-	if (!export_open(e, f))
-		return EXIT_UNREACHED;
+	if ((status = export_open(e, f)) != EXIT_FINE)
+		return status;
 	fine = sqlite3_open_v2(e->part_path, &to, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
 	       sqlite3_busy_timeout(to, BUSY_MS) == SQLITE_OK;
 	if (!fine)

@@ -1,4 +1,4 @@
-/* export_trace.c - a run as a trace: for Perfetto, and as Chrome JSON. */
+/* export_trace.c - a run as a trace: for Perfetto, as Chrome JSON, and as a table. */
 #include "cli.h"
 #include "export_trace.h"
 #include "timeline.h"
@@ -10,6 +10,9 @@
 #define CHROME_STEP_BYTES 420
 #define CHROME_CALL_BYTES 800
 #define CHROME_SLICE_BYTES 230
+#define CSV_STEP_BYTES 230
+#define CSV_CALL_BYTES 380
+#define CSV_SLICE_BYTES 120
 #define READING_BYTES 40
 
 static int64_t guess(const struct export *e, int64_t step_bytes, int64_t call_bytes, int64_t slice_bytes)
@@ -31,6 +34,11 @@ int64_t export_guess_chrome(const struct export *e)
 	return guess(e, CHROME_STEP_BYTES, CHROME_CALL_BYTES, CHROME_SLICE_BYTES);
 }
 
+int64_t export_guess_csv(const struct export *e)
+{
+	return guess(e, CSV_STEP_BYTES, CSV_CALL_BYTES, CSV_SLICE_BYTES);
+}
+
 static int write_trace(struct export *e, const struct export_format *f, struct sink *(*sink_new)(FILE *f, int64_t base_ns))
 {
 	int status = export_open(e, f);
@@ -49,4 +57,9 @@ int export_perfetto(struct export *e, const struct export_format *f)
 int export_chrome(struct export *e, const struct export_format *f)
 {
 	return write_trace(e, f, sink_chrome);
+}
+
+int export_csv(struct export *e, const struct export_format *f)
+{
+	return write_trace(e, f, sink_csv);
 }

@@ -1,41 +1,14 @@
 #include "import_db.h"
+#include "part.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static char parts[4][4096 + 16]; /* what a signal takes away: names that are ready */
-
-static void forget(void)
-{
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-		unlink(parts[i]);
-}
-
-static void on_signal(int signal)
-{
-	forget();
-	raise(signal); /* SA_RESETHAND: it ends the program when this returns */
-}
-
-static void watch_signals(const char *part)
-{
-	static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction act = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND }, old;
-
-	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-		snprintf(parts[i], sizeof parts[i], "%s%s", part, suffixes[i]);
-	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-		if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* nohup */
-			sigaction(signals[i], &act, NULL);
-}
 
 static bool is_database(const char *path)
 {
@@ -91,7 +64,7 @@ bool import_db_check(struct import_db *d, char *why, size_t n_why)
 		snprintf(why, n_why, "cannot make %.200s…: %s", d->path, strerror(ENAMETOOLONG));
 		return false;
 	}
-	watch_signals(d->part);
+	part_watch(d->part);
 	return true;
 }
 
@@ -124,6 +97,6 @@ bool import_db_finish(struct import_db *d, char *why, size_t n_why)
 		return true;
 	snprintf(why, n_why, errno == EEXIST ? "%s was made by somebody else meanwhile (%s)" : "cannot make %s: %s",
 		 d->path, strerror(errno));
-	forget();
+	part_forget();
 	return false;
 }

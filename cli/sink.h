@@ -19,6 +19,10 @@ struct sink_track {
 	int32_t pid;  /* of the process that it lies in */
 	int32_t order; /* among its siblings */
 	const char *name, *label; /* label: more on a process, NULL = nothing */
+	/* What the name says, apart: of a process, and of readings. */
+	bool has_rank;
+	int32_t rank;
+	const char *host, *reading; /* NULL = none */
 };
 
 enum sink_arg_type { SINK_INT, SINK_REAL, SINK_TEXT, SINK_BOOL };
@@ -39,6 +43,9 @@ struct sink_event {
 	size_t n_args;
 	const uint64_t *out, *in; /* arrows that leave, that arrive */
 	size_t n_out, n_in;
+	/* What the track's name says already, for files without tracks. */
+	const struct sink_arg *aside;
+	size_t n_aside;
 };
 
 struct sink;
@@ -62,6 +69,7 @@ struct sink {
 /* base_ns: nothing lies before it. NULL without memory. */
 struct sink *sink_perfetto(FILE *f, int64_t base_ns);
 struct sink *sink_chrome(FILE *f, int64_t base_ns);
+struct sink *sink_csv(FILE *f, int64_t base_ns);
 
 /* text as UTF-8 without control characters, in buf when it is not so already: it may be anybody's. */
 const char *sink_clean(const char *text, char *buf, size_t n_buf);

@@ -128,7 +128,8 @@ uint32_t timeline_counter(struct timeline *t, const struct timeline_rank *r, uin
 	snprintf(text, sizeof text, "%s%s%s", name, r ? "" : " of ", r ? "" : host_name);
 	track = tell_track(t, (struct sink_track){ .parent = r ? r->track : t->run_track, .kind = SINK_COUNTER,
 						   .pid = r ? r->rank + 1 : RUN_PID,
-						   .order = order_of(TIMELINE_READING, number), .name = text });
+						   .order = order_of(TIMELINE_READING, number), .name = text,
+						   .host = r ? NULL : host_name, .reading = name });
 	if (idmap_put(&t->by_key, key, track) != 0)
 		t->no_memory = true;
 	return track;
@@ -136,7 +137,7 @@ uint32_t timeline_counter(struct timeline *t, const struct timeline_rank *r, uin
 
 /* ---- rows ---- */
 
-bool timeline_each_row(struct timeline *t, const char *sql, void (*row)(struct timeline *t, sqlite3_stmt *q))
+bool timeline_each(struct timeline *t, const char *sql, void (*row)(struct timeline *t, sqlite3_stmt *q))
 {
 	static const char *const names[] = { ":first", ":last", ":from_ns", ":to_ns" };
 	const struct export_window *w = &t->e->window;
@@ -199,7 +200,8 @@ static void tell_processes(struct timeline *t)
 		struct timeline_rank *r = &t->ranks[i];
 
 		snprintf(name, sizeof name, "rank %" PRId32 " (host %s)", r->rank, r->host ? r->host : "?");
-		r->track = tell_track(t, (struct sink_track){ .kind = SINK_PROCESS, .pid = r->rank + 1, .order = r->rank, .name = name });
+		r->track = tell_track(t, (struct sink_track){ .kind = SINK_PROCESS, .pid = r->rank + 1, .order = r->rank, .name = name,
+							       .has_rank = true, .rank = r->rank, .host = r->host });
 	}
 }
 

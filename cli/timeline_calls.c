@@ -23,7 +23,7 @@ struct call {
 	bool gap;
 	struct sink_arg args[8];
 	size_t n_args;
-	struct sink_arg lateness[3]; /* of the last over the others */
+	struct sink_arg in_group[1], lateness[3]; /* lateness: of the last over the others */
 	uint64_t *arrows; /* from the last, one for each other that is shown; owned */
 	size_t n_arrows, n_told;
 };
@@ -102,17 +102,24 @@ static void put_member(struct timeline *t, struct call *c, const struct member *
 {
 	struct timeline_set *s = timeline_set(t, m->rank, TIMELINE_GROUP, c->group, "group %s", c->comm);
 	struct sink_arg args[SINK_MAX_ARGS];
-	struct sink_event ev = { .at_ns = m->arrival_ns, .name = c->op, .cat = "collective", .args = args };
+	struct sink_event ev = { .at_ns = m->arrival_ns, .name = c->op, .cat = "collective", .args = args, .aside = c->in_group, .n_aside = 1 };
 	bool waits_before = c->gap && m->has_wait && m->wait_ns > 0;
 	uint32_t track;
 
 	if (!s)
 		return;
 	if (waits_before) {
+		struct sink_arg before[4] = { c->in_group[0], arg_text("op", c->op) };
+		size_t n_before = 2;
+
+		for (size_t i = 0; i < 2; i++) /* seq and, where it is known, step */
+			if (strcmp(c->args[i].name, "bytes") != 0)
+				before[n_before++] = c->args[i];
 		track = timeline_lane(t, s, m->arrival_ns - m->wait_ns, m->arrival_ns);
 		if (track)
 			timeline_slice(t, &(struct sink_event){ .track = track, .at_ns = m->arrival_ns - m->wait_ns,
-								.name = "gap before the call", .cat = "wait" }, m->arrival_ns);
+								.name = "gap before the call", .cat = "wait",
+								.aside = before, .n_aside = n_before }, m->arrival_ns);
 	}
 	memcpy(args, c->args, c->n_args * sizeof *args);
 	ev.n_args = c->n_args;
@@ -141,6 +148,7 @@ static void read_call(sqlite3_stmt *q, struct call *c)
 			    .last_rank = -1, .gap = sqlite3_column_int(q, GAP) != 0 };
 	if (sqlite3_column_type(q, LAST_RANK) == SQLITE_INTEGER && sqlite3_column_int(q, DECIDED))
 		c->last_rank = sqlite3_column_int(q, LAST_RANK);
+	c->in_group[0] = arg_text("group", c->comm);
 	c->args[c->n_args++] = arg_int("seq", c->seq);
 	if (sqlite3_column_type(q, STEP) == SQLITE_INTEGER)
 		c->args[c->n_args++] = arg_int("step", sqlite3_column_int64(q, STEP));
@@ -210,5 +218,5 @@ static void put_call(struct timeline *t, sqlite3_stmt *q)
 
 bool timeline_calls(struct timeline *t)
 {
-	return timeline_each_row(t, sql_report_export_calls, put_call);
+	return timeline_each(t, sql_report_export_calls, put_call);
 }

@@ -196,7 +196,9 @@ static void put_kernel(struct timeline_events *s, const struct running *k, int64
 {
 	struct timeline_set *set;
 	struct sink_arg args[3] = { arg_int("launch", k->launch) };
-	struct sink_event ev = { .at_ns = k->begin_ns, .name = name_of(s, k->name, "kernel"), .cat = "kernel", .args = args, .n_args = 1 };
+	struct sink_arg stream[1] = { arg_int("stream", k->stream) };
+	struct sink_event ev = { .at_ns = k->begin_ns, .name = name_of(s, k->name, "kernel"), .cat = "kernel", .args = args, .n_args = 1,
+				 .aside = stream, .n_aside = 1 };
 
 	if (!is_in_window(s, k->begin_ns))
 		return;
@@ -416,7 +418,7 @@ bool timeline_host_and_device(struct timeline *t)
 	t->events = s;
 	if (sqlite3_prepare_v2(t->e->db->handle, sql_report_export_chunk, -1, &s->data, NULL) == SQLITE_OK &&
 	    sqlite3_prepare_v2(t->e->db->handle, sql_report_export_name, -1, &s->name, NULL) == SQLITE_OK)
-		fine = timeline_each_row(t, sql_report_export_chunks, note_chunk);
+		fine = timeline_each(t, sql_report_export_chunks, note_chunk);
 	else
 		cli_say("%s: cannot read the events: %s", t->e->db_path, sqlite3_errmsg(t->e->db->handle));
 	if (fine)

@@ -10,9 +10,9 @@ UNION ALL SELECT 'syncline.rank.wait_time', 's', wait_s, json_object('rank', ran
 UNION ALL SELECT 'syncline.rank.exposed_communication', 's', exposed_s, json_object('rank', rank, 'host.name', host) FROM ranks WHERE exposed_s IS NOT NULL
 UNION ALL SELECT 'syncline.rank.input_wait', 's', input_s, json_object('rank', rank, 'host.name', host) FROM ranks WHERE input_s IS NOT NULL
 UNION ALL SELECT 'syncline.collective.skew', 's', max(skew_ns) / 1e9, json_object('communicator', comm_id, 'operation', op) FROM collective
-          WHERE decided AND step > (SELECT step FROM newest) GROUP BY comm_id, op
+          WHERE decided AND skew_ns IS NOT NULL AND step > (SELECT step FROM newest) GROUP BY comm_id, op
 UNION ALL SELECT 'syncline.collective.bus_bandwidth', 'By/s', busbw_gbs * 1e9, json_object('operation', op, 'dtype', dtype, 'ranks', n_ranks, 'hosts', n_hosts, 'size_class', size_class_bytes)
           FROM comm_class WHERE busbw_gbs IS NOT NULL
-UNION ALL SELECT 'syncline.clock.error', 's', error_ns / 1e9, json_object('host.name', host) FROM (SELECT host, offset_err_ns AS error_ns, max(at_ns) FROM clock_quality WHERE offset_err_ns IS NOT NULL GROUP BY host)
+UNION ALL SELECT 'syncline.clock.error', 's', error_ns / 1e9, json_object('host.name', host) FROM (SELECT host, offset_err_ns AS error_ns, max(at_ns) FROM clock_quality WHERE offset_err_ns < 9223372036854775807 GROUP BY host)
 UNION ALL SELECT 'syncline.findings', '{finding}', count(*), json_object('class', class, 'severity', severity, 'confidence', confidence) FROM finding GROUP BY class, severity, confidence
 UNION ALL SELECT 'syncline.finding.cost', '1', cost_ratio, json_object('class', class, 'severity', severity, 'id', id) FROM finding WHERE cost_ratio IS NOT NULL

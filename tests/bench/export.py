@@ -65,7 +65,7 @@ def main():
         db.commit()
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         db.close()
-        for form in ("perfetto", "chrome"):
+        for form in ("perfetto", "chrome", "csv"):
             out = os.path.join(folder, "out." + form)
             begin = time.monotonic()
             p = subprocess.Popen([syncline, "export", path, "--all", "--force", "--format", form, "-o", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

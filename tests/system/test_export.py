@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -536,7 +537,8 @@ def views_of_schema_2():
     out = []
     for v in views:
         if v.split()[2] in old:
-            out.append(v.replace(", c.gap\n", "\n").replace(",\n       compute_ns, idle_ns, host_ns", ""))
+            v = re.sub(r", c\.gap,\n +CASE .*?AS latest_rank\n", "\n", v, flags=re.S)
+            out.append(v.replace(",\n       compute_ns, idle_ns, host_ns", ""))
     return out
 
 

@@ -5,6 +5,7 @@ import base64
 import gzip
 import http.server
 import json
+import math
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("SYNCLINE_BUILD", os.path.join(ROOT, "b")))
 SYNCLINE = os.path.join(BUILD, "syncline")
+SHARED = os.path.join(os.path.dirname(ROOT), "shared", "data")
 CHROMIUM = shutil.which("chromium")
 WRONG_USE, UNREACHED, INCOMPLETE = 2, 3, 5
 
@@ -127,19 +129,124 @@ class Snapshot(Case):
         out = self.out("there.db")
         with open(out, "w") as f:
             f.write("mine")
-        r = self.export("--format", "snapshot", "-o", out, status=UNREACHED)
+        r = self.export("--format", "snapshot", "-o", out, status=WRONG_USE)
         self.assertIn("--force", r.stderr)
         with open(out) as f:
             self.assertEqual(f.read(), "mine")
         self.export("--format", "snapshot", "-o", out, "--force")
         self.assertEqual(self.sql("SELECT count(*) FROM step", out), [(20,)])
-        self.export("--format", "snapshot", "-o", self.db, "--force", status=UNREACHED)
+        self.export("--format", "snapshot", "-o", self.db, "--force", status=WRONG_USE)
         self.export("--format", "snapshot", "-o", "-", status=WRONG_USE)
         self.export("--format", "snapshot", "-o", os.path.join(self.dir, "no", "x.db"), status=UNREACHED)
         self.assertEqual([n for n in os.listdir(self.dir) if ".part-" in n], [])
 
 
+def check_otlp(body, case):
+    """A body against the protocol's JSON: what a strict receiver refuses. Field names and types are those of
+    opentelemetry/proto/metrics/v1/metrics.proto and of its JSON mapping: camel case, 64-bit integers as decimal
+    strings, enumerations as integers, no NaN. Returns how many data points there are."""
+    def fields(v, must, may=()):
+        case.assertIsInstance(v, dict)
+        case.assertTrue(set(must) <= set(v) <= set(must) | set(may), (sorted(v), must, may))
+
+    def decimal(v, signed=False):
+        case.assertIsInstance(v, str)
+        case.assertRegex(v, r"^-?[0-9]+$" if signed else r"^[0-9]+$")
+        case.assertTrue(-2**63 <= int(v) < 2**63 if signed else int(v) < 2**64)
+        return int(v)
+
+    def number(v):
+        case.assertIn(type(v), (int, float))
+        case.assertTrue(math.isfinite(v))
+        return v
+
+    def attributes(v):
+        case.assertIsInstance(v, list)
+        keys = []
+        for a in v:
+            fields(a, ["key", "value"])
+            case.assertTrue(isinstance(a["key"], str) and a["key"])
+            keys.append(a["key"])
+            (kind, value), = a["value"].items()
+            {"stringValue": lambda: case.assertIsInstance(value, str), "intValue": lambda: decimal(value, True),
+             "doubleValue": lambda: number(value), "boolValue": lambda: case.assertIsInstance(value, bool)}[kind]()
+        case.assertEqual(len(keys), len(set(keys)))
+        return json.dumps(sorted(v, key=lambda a: a["key"]))
+
+    n = 0
+    fields(body, ["resourceMetrics"])
+    for resource in body["resourceMetrics"]:
+        fields(resource, ["resource", "scopeMetrics"])
+        fields(resource["resource"], ["attributes"])
+        case.assertIn('"service.name"', attributes(resource["resource"]["attributes"]))
+        for scope in resource["scopeMetrics"]:
+            fields(scope, ["scope", "metrics"])
+            fields(scope["scope"], ["name"], ["version"])
+            for m in scope["metrics"]:
+                kind, = set(m) - {"name", "unit", "description"}
+                case.assertRegex(m["name"], r"^[a-zA-Z][a-zA-Z0-9_./-]{0,254}$")
+                case.assertRegex(m["unit"], r"^(1|s|By|By/s|\{[a-z]+\})$")
+                data, series = m[kind], []
+                fields(data, {"gauge": ["dataPoints"], "histogram": ["dataPoints", "aggregationTemporality"],
+                              "sum": ["dataPoints", "aggregationTemporality", "isMonotonic"]}[kind])
+                if kind != "gauge":
+                    case.assertEqual((type(data["aggregationTemporality"]), data["aggregationTemporality"]), (int, 2))
+                for p in data["dataPoints"]:
+                    n += 1
+                    begin, at = decimal(p["startTimeUnixNano"]), decimal(p["timeUnixNano"])
+                    case.assertTrue(0 < begin <= at)
+                    series.append(attributes(p["attributes"]))
+                    common = ["startTimeUnixNano", "timeUnixNano", "attributes"]
+                    if kind == "histogram":
+                        fields(p, common + ["count", "bucketCounts", "explicitBounds"], ["sum", "min", "max"])
+                        case.assertEqual(sum(map(decimal, p["bucketCounts"])), decimal(p["count"]))
+                        case.assertEqual(len(p["bucketCounts"]), len(p["explicitBounds"]) + 1)
+                        case.assertEqual([number(b) for b in p["explicitBounds"]], sorted(set(p["explicitBounds"])))
+                        case.assertTrue(number(p["min"]) <= number(p["sum"]) / int(p["count"]) * (1 + 1e-9) and p["max"] <= p["sum"] * (1 + 1e-9))
+                        continue
+                    value, = set(p) - set(common)
+                    {"asDouble": lambda: number(p["asDouble"]), "asInt": lambda: decimal(p["asInt"], True)}[value]()
+                case.assertEqual(len(series), len(set(series)), m["name"])  # a series has one point
+    return n
+
+
 class Otlp(Case):
+    def test_a_strict_receiver_takes_it(self):
+        r = self.export("--format", "otlp", "-o", self.out("x.otlp.json"))
+        with open(self.out("x.otlp.json")) as f:
+            body = json.load(f, parse_constant=lambda v: self.fail(v))
+        self.assertEqual(check_otlp(body, self), int(r.stdout.split()[0]))
+
+    def test_what_is_not_known_is_not_there(self):
+        """Of a run with values that nobody measured: NULL, an error without a bound, infinity."""
+        path = os.path.join(self.dir, "odd.db")
+        shutil.copy(self.db, path)
+        db = sqlite3.connect(path)
+        db.execute("UPDATE raw_rank_step SET excess_ratio = 9e999 WHERE rank = 1")
+        db.execute("UPDATE raw_rank_step SET excess_ratio = NULL WHERE rank = 2")
+        db.execute("UPDATE raw_clock SET error_ns = 9223372036854775807")
+        db.execute("UPDATE raw_group SET name = 'a\"b' || char(7)")
+        db.commit()
+        db.close()
+        r = call("export", path, "--format", "otlp", "-o", "-")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        body = json.loads(r.stdout, parse_constant=lambda v: self.fail(v))
+        self.assertGreater(check_otlp(body, self), 10)
+        m = self.metrics(body)
+        self.assertEqual({self.about(p)["rank"] for p in m["syncline.rank.excess"]["gauge"]["dataPoints"]}, {0, 3})
+        for p in m.get("syncline.clock.error", {"gauge": {"dataPoints": []}})["gauge"]["dataPoints"]:
+            self.assertLess(p["asDouble"], 1e6)
+
+    def test_an_imported_run(self):
+        files = [os.path.join(SHARED, "h200", f"kineto_ddp_rank{r}.json.gz") for r in (0, 1)]
+        if not all(map(os.path.exists, files)):
+            self.skipTest("../shared is not there")
+        path = os.path.join(self.dir, "imported.db")
+        self.assertEqual(call("import", *files, "--db", path).returncode, 0)
+        r = call("export", path, "--format", "otlp", "-o", "-")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertGreater(check_otlp(json.loads(r.stdout, parse_constant=lambda v: self.fail(v)), self), 5)
+
     def metrics(self, body):
         resource, = body["resourceMetrics"]
         scope, = resource["scopeMetrics"]
@@ -183,6 +290,10 @@ class Otlp(Case):
         self.assertTrue(m["syncline.dropped"]["sum"]["isMonotonic"])
         self.assertEqual(sum(int(p["asInt"]) for p in m["syncline.dropped"]["sum"]["dataPoints"]),
                          self.sql("SELECT total(n) FROM drop_count")[0][0])
+
+    def test_the_longer_ending_says_the_format(self):
+        self.assertIn(" points in ", self.export("-o", self.out("y.otlp.json")).stdout)
+        self.assertIn(" events in ", self.export("-o", self.out("y.json")).stdout)
 
     def test_an_endpoint_gets_the_same_body(self):
         server, url = self.serve()
@@ -233,6 +344,11 @@ class Html(Case):
         r = subprocess.run([CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=8000", "--dump-dom",
                             f"file://{self.page}{where}"], text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=90)
         return r.stdout
+
+    def test_its_size_is_said_in_steps(self):
+        r = self.export("-o", self.out("x.html"))
+        self.assertRegex(r.stderr, r"^syncline: all 20 steps: about \d+ kB\n")
+        self.assertRegex(r.stdout, r"^20 steps in ")
 
     def test_nothing_in_it_is_asked_of_anybody(self):
         text, _ = self.kept()
