@@ -250,4 +250,5 @@ static bool is_inspector(const struct import_head *h)
 					(head_has(h, "\"header\"") && head_has(h, "_perf\"")));
 }
 
-const struct import_format format_nccl_inspector = { "NCCL inspector", is_inspector, read_file, nccl_perf_join, true };
+const struct import_format format_nccl_inspector = { "NCCL inspector", is_inspector, read_file, nccl_perf_join, .apart = true,
+						      .last = '\n' };
