@@ -120,7 +120,7 @@ def files():
         "Flight Recorder JSON": ("trace_rank_1.json", json.dumps(flight(1)).encode(), NAMES),
         "NCCL log": (f"nccl.{FQDN}.log", nccl_log(), NAMES),
         "NCCL inspector": (f"{HOST}-pid700.log", "".join(test_nccl_files.record(0, i, 500 + i, host=FQDN) for i in range(20)).encode(),
-                           (USER, HOST, DOMAIN)),
+                           (USER, HOST)),
         "NCCL profiler trace": (f"trace-{FQDN}-rank0.json", profiler(), (USER, HOST, DOMAIN)),
         "NCCL topology": (f"topo-{FQDN}.xml", topology(), (USER, HOST, DOMAIN)),
         "NCCL graph": (f"graph-{FQDN}.xml", graph(), (USER, HOST, DOMAIN)),
