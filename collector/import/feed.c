@@ -522,7 +522,8 @@ int trace_feed(struct trace *t, const struct feed_config *cfg, char *why, size_t
 	struct feed f = { .t = t, .cfg = cfg, .why = why, .n_why = n_why, .next_chunk = 1 };
 	bool fine, mine;
 
-	qsort(t->ranks, t->n_ranks, sizeof *t->ranks, by_rank);
+	if (t->n_ranks > 1)
+		qsort(t->ranks, t->n_ranks, sizeof *t->ranks, by_rank);
 	for (uint32_t i = 0; i < t->n_ranks; i++)
 		if (!trace_sort(t, &t->ranks[i]))
 			return fail_trace(&f) ? 0 : -1;
