@@ -240,10 +240,42 @@ static bool put_row(struct feed *f, const struct trace_row *v)
 	return true;
 }
 
+static bool mask_text_of(struct feed *f, const char **text)
+{
+	const char *masked = *text ? feed_lasting(f->mask, *text) : NULL;
+
+	if (*text && !masked)
+		return fail(f, -ENOMEM);
+	*text = masked;
+	return true;
+}
+
+/* What goes to the rules as it is, and from them into sentences. */
+static bool mask_findings(struct feed *f)
+{
+	struct dumped *d = &f->t->dumped;
+
+	for (uint32_t i = 0; i < d->n_lines; i++)
+		if (!mask_text_of(f, &d->lines[i].group) || !mask_text_of(f, &d->lines[i].what) ||
+		    !mask_text_of(f, &d->lines[i].op))
+			return false;
+	for (uint32_t i = 0; i < f->t->n_what_ifs; i++) {
+		const char **name = &f->t->what_ifs[i].name, *masked = *name ? feed_lasting(f->mask, *name) : NULL;
+
+		if (masked == *name)
+			continue;
+		free((char *)*name); /* the trace's own */
+		*name = masked ? strdup(masked) : NULL;
+		if (!*name)
+			return fail(f, -ENOMEM);
+	}
+	return true;
+}
+
 static bool put_start(struct feed *f)
 {
 	bool fine = put_run(f, false) && put_hosts(f) && put_meta(f, "clock_method", f->t->clock_method) &&
-		    put_meta(f, "layout", f->t->layout) && put_inputs(f);
+		    put_meta(f, "layout", f->t->layout) && put_inputs(f) && mask_findings(f);
 
 	for (uint32_t i = 0; i < f->t->n_ranks && fine; i++)
 		fine = put_process(f, i, false);
@@ -490,7 +522,8 @@ int trace_feed(struct trace *t, const struct feed_config *cfg, char *why, size_t
 	struct feed f = { .t = t, .cfg = cfg, .why = why, .n_why = n_why, .next_chunk = 1 };
 	bool fine, mine;
 
-	qsort(t->ranks, t->n_ranks, sizeof *t->ranks, by_rank);
+	if (t->n_ranks > 1)
+		qsort(t->ranks, t->n_ranks, sizeof *t->ranks, by_rank);
 	for (uint32_t i = 0; i < t->n_ranks; i++)
 		if (!trace_sort(t, &t->ranks[i]))
 			return fail_trace(&f) ? 0 : -1;

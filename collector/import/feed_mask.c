@@ -9,6 +9,8 @@
 struct feed_mask {
 	struct mask *mask; /* NULL: names are kept */
 	struct mask_columns *columns;
+	char **lasting; /* owned */
+	size_t n_lasting, n_lasting_alloc;
 };
 
 static void learn_row(struct feed_mask *m, const struct trace_row *row)
@@ -63,6 +65,9 @@ void feed_mask_free(struct feed_mask *m)
 		return;
 	mask_free(m->mask);
 	mask_columns_free(m->columns);
+	for (size_t i = 0; i < m->n_lasting; i++)
+		free(m->lasting[i]);
+	free(m->lasting);
 	free(m);
 }
 
@@ -78,6 +83,27 @@ static const char *give(struct store_job *job, char *owned)
 const char *feed_text(struct feed_mask *m, struct store_job *job, const char *text)
 {
 	return m->mask ? give(job, mask_text(m->mask, text)) : job_utf8(job, text, strlen(text));
+}
+
+const char *feed_lasting(struct feed_mask *m, const char *text)
+{
+	char *masked;
+
+	if (!m->mask || !text)
+		return text;
+	if (m->n_lasting == m->n_lasting_alloc) {
+		size_t n = m->n_lasting_alloc ? 2 * m->n_lasting_alloc : 16;
+		char **v = realloc(m->lasting, n * sizeof *v);
+
+		if (!v)
+			return NULL;
+		m->lasting = v;
+		m->n_lasting_alloc = n;
+	}
+	masked = mask_text(m->mask, text);
+	if (masked)
+		m->lasting[m->n_lasting++] = masked;
+	return masked;
 }
 
 const char *feed_host(struct feed_mask *m, struct store_job *job, const char *name)

@@ -14,6 +14,8 @@ void feed_mask_free(struct feed_mask *m);
 
 /* In the job's memory, made UTF-8; NULL without memory. */
 const char *feed_text(struct feed_mask *m, struct store_job *job, const char *text);
+/* Until the mask is freed, for what the analysis keeps by its address. NULL without memory, or of NULL. */
+const char *feed_lasting(struct feed_mask *m, const char *text);
 const char *feed_host(struct feed_mask *m, struct store_job *job, const char *name);
 const char *feed_fields(struct feed_mask *m, struct store_job *job, const char *json);
 /* Column i of a row of an import's own table. */

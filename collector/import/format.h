@@ -42,6 +42,8 @@ struct import_format {
 	bool apart;
 	/* is() only says that it may be: reading it tells. */
 	bool any;
+	/* Of a whole file, spaces behind it left out unless it is one; 0: the reader tells. */
+	char last;
 };
 
 /* Every format, in the order in which they are asked. The last is NULL. */

@@ -16,23 +16,48 @@ struct reading {
 	const char *path;
 	uint64_t told_bytes;
 	bool only_apart, in_turn; /* in_turn: it may be of a format that is not */
+	unsigned char last, last_dark; /* bytes that were read; dark: no space */
 };
+
+static void keep_last(struct reading *r, const unsigned char *bytes, size_t n)
+{
+	r->last = bytes[n - 1];
+	while (n > 0 && strchr(" \t\r\n", bytes[n - 1]) && bytes[n - 1])
+		n--;
+	if (n > 0)
+		r->last_dark = bytes[n - 1];
+}
 
 static ptrdiff_t read_some(void *arg, unsigned char *out, size_t n)
 {
 	struct reading *r = arg;
+	ptrdiff_t got;
 
 	if (r->progress->fn && r->source.n_bytes - r->told_bytes > TELL_BYTES) {
 		r->told_bytes = r->source.n_bytes;
 		r->progress->fn(r->progress->arg, r->path, source_share(&r->source));
 	}
-	return source_read(&r->source, out, n);
+	got = source_read(&r->source, out, n);
+	if (got > 0)
+		keep_last(r, out, (size_t)got);
+	return got;
 }
 
 static void refuse(struct trace_input *in, const char *why)
 {
 	in->fine = false;
 	snprintf(in->outcome, sizeof in->outcome, "%s", why);
+}
+
+/* A file whose writer was stopped, or whose copy, is never just ok. */
+static void say_cut(struct trace_input *in, const struct reading *r, char last)
+{
+	size_t at = strlen(in->outcome);
+
+	if (last == '\n' && r->last != '\n')
+		snprintf(in->outcome + at, sizeof in->outcome - at, "; its last line has no end: it may be cut off");
+	else if (last && last != '\n' && r->last_dark != (unsigned char)last)
+		snprintf(in->outcome + at, sizeof in->outcome - at, "; its list has no end: it may be cut off");
 }
 
 /* The formats that its begin looks like, one after the other. */
@@ -57,10 +82,12 @@ static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 		in->format = f->name;
 		o = f->read(t, in, read_some, r, why, sizeof why);
 		in->fine = o == IMPORT_OK;
-		if (o == IMPORT_OK)
+		if (o == IMPORT_OK) {
 			snprintf(in->outcome, sizeof in->outcome, "%s", why[0] ? why : "ok");
-		else if (why[0])
+			say_cut(in, r, f->last);
+		} else if (why[0]) {
 			refuse(in, why);
+		}
 		if (o != IMPORT_UNKNOWN) {
 			in->skipped = false;
 			return;

@@ -45,7 +45,7 @@ struct megatron {
 /* Its numbers of one line, if it has any. */
 void megatron_take_argument(struct megatron *m, const char *line);
 /* A line of the log. False only without memory. */
-bool megatron_take_line(struct megatron *m, const char *line, int *listing, uint32_t *listed);
+bool megatron_take_line(struct megatron *m, const char *line, size_t n, int *listing, uint32_t *listed);
 
 enum import_outcome megatron_read(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,
 				  size_t n_why);

@@ -59,6 +59,8 @@ static const char *find_word(const char *line, const char *word)
 
 void megatron_take_argument(struct megatron *m, const char *line)
 {
+	if (!strstr(line, "size") && !strstr(line, "micro") && !strstr(line, "log")) /* each of those that are known has one */
+		return;
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		const char *at;
 

@@ -11,6 +11,8 @@
 
 /* The name of a machine without its domain: processes of one write it with and without. */
 void nccl_host(const char *name, size_t n, char out[NCCL_HOST]);
+/* Tells its name with the domain, if it has one: other files have it whole. */
+void nccl_whole_host(struct trace *t, const char *name, size_t n);
 /* ncclDataType_t by its number or name. "" and 0 bytes for others. */
 const char *nccl_dtype(int64_t number, unsigned *ret_bytes);
 int64_t nccl_dtype_number(const char *name); /* "ncclFloat32", "float32"; -1 */

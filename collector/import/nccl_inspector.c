@@ -171,6 +171,8 @@ static void take_metadata(struct inspector *s, const json_t *v)
 {
 	const char *host = text_at(v, "hostname"), *version = text_at(v, "inspector_output_format_version");
 
+	if (host && strncmp(s->host, host, strlen(s->host)) != 0 )
+		nccl_whole_host(s->trace, host, strlen(host));
 	if (host)
 		nccl_host(host, strlen(host), s->host);
 	s->pid = whole_at(v, "pid", INT32_MAX);
@@ -250,4 +252,5 @@ static bool is_inspector(const struct import_head *h)
 					(head_has(h, "\"header\"") && head_has(h, "_perf\"")));
 }
 
-const struct import_format format_nccl_inspector = { "NCCL inspector", is_inspector, read_file, nccl_perf_join, true };
+const struct import_format format_nccl_inspector = { "NCCL inspector", is_inspector, read_file, nccl_perf_join, .apart = true,
+						      .last = '\n' };

@@ -280,10 +280,13 @@ static void read_line(struct nccl_log *l, char *line)
 		if (after) {
 			l->n_cut++;
 		} else if (p.known) {
+			uint32_t n_workers = l->n_workers;
 			struct nccl_worker *w;
 
 			nccl_host(p.host, p.n_host, host);
 			w = find_worker(l, host, p.pid, p.tid, p.device);
+			if (l->n_workers > n_workers)
+				nccl_whole_host(l->trace, p.host, p.n_host);
 			if (w)
 				nccl_log_message(l, w, p.at, warning, text);
 		}
@@ -370,4 +373,5 @@ static bool is_log(const struct import_head *h)
 }
 
 /* Joined behind all formats that tell events (nccl_topology_put.c). */
-const struct import_format format_nccl_log = { "NCCL log", is_log, read_file, NULL, true };
+const struct import_format format_nccl_log = { "NCCL log", is_log, read_file, NULL, .apart = true,
+						      .last = '\n' };

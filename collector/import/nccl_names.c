@@ -15,6 +15,16 @@ void nccl_host(const char *name, size_t n, char out[NCCL_HOST])
 	snprintf(out, NCCL_HOST, "%.*s", (int)(n_short < NCCL_HOST ? n_short : NCCL_HOST - 1), name);
 }
 
+void nccl_whole_host(struct trace *t, const char *name, size_t n)
+{
+	char whole[255];
+
+	if (n < sizeof whole && memchr(name, '.', n)) {
+		snprintf(whole, sizeof whole, "%.*s", (int)n, name);
+		(void)trace_secret(t, false, whole);
+	}
+}
+
 static const struct {
 	const char *name;
 	unsigned bytes;

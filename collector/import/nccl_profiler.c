@@ -312,4 +312,5 @@ static bool is_profiler(const struct import_head *h)
 }
 
 /* Its rows are joined with the inspector's. */
-const struct import_format format_nccl_profiler = { "NCCL profiler trace", is_profiler, read_file, NULL, true };
+const struct import_format format_nccl_profiler = { "NCCL profiler trace", is_profiler, read_file, NULL, .apart = true,
+						      .last = ']' };

@@ -396,7 +396,7 @@ bool timeline_finish(struct timeline *l)
 		return false;
 	if (!l->linked && !l->unplaced)
 		close_gaps(l);
-	return timeline_join(l) && (l->not_replayed || timeline_what_if(l)) && timeline_tell(l) && timeline_rows(l);
+	return timeline_join(l) && (l->not_replayed || timeline_what_if(l)) && timeline_tell(l) && timeline_put_rows(l);
 }
 
 bool timeline_read(struct trace *t, struct trace_events *s, uint64_t *ret_n_events, char *why, size_t n_why)

@@ -78,7 +78,7 @@ void timeline_rank_workers(struct timeline *l);
 bool timeline_finish(struct timeline *l);
 void timeline_free(struct timeline *l);
 /* A row a step and worker: what it computed, and what part of the time it did not. */
-bool timeline_rows(struct timeline *l);
+bool timeline_put_rows(struct timeline *l);
 /* Who is joined with whom, and since when each could begin. */
 bool timeline_join(struct timeline *l);
 /* The what-if facts, where the schedule is understood. */

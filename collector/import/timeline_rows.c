@@ -67,7 +67,7 @@ static bool put_step(struct timeline *l, uint32_t from, uint32_t to)
 	return true;
 }
 
-bool timeline_rows(struct timeline *l)
+bool timeline_put_rows(struct timeline *l)
 {
 	for (uint32_t from = 0, to; from < l->n_ops; from = to) {
 		for (to = from; to < l->n_ops && l->ops[to].step == l->ops[from].step;)

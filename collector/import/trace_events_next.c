@@ -125,4 +125,9 @@ void trace_events_remark(const struct trace_events *s, char *out, size_t n_out)
 		    s->n_repaired);
 	if (s->n_too_long > 0)
 		say(out, n_out, "of its events are longer than 1 MiB and were left out", s->n_too_long);
+	if (s->cut.unclosed) {
+		size_t at = strlen(out);
+
+		snprintf(out + at, n_out - at, "%s; its list of events has no end: it may be cut off", at ? "" : "ok");
+	}
 }

@@ -2,11 +2,17 @@
 
 A new format adds one function: its name in the table of outcomes, a name of a file, and what is in it. kind says what
 else can be done to it than to any bytes: "json" has numbers and texts to put others in place of, "lines" has lines,
-"pickle" is a pickle, "bytes" is anything."""
+"pickle" is a pickle, "bytes" is anything. Where a cut leaves a file that is whole for all that anybody can know,
+whole_at tells."""
 import gzip
+import io
 import json
 import os
+import pickle
+import tarfile
+import zipfile
 
+import test_flight
 import test_megatron
 import test_nccl_files
 from test_import import ROOT, profile, timeline
@@ -15,16 +21,17 @@ SAMPLES = []
 
 
 class Sample:
-    def __init__(self, format_name, file_name, kind, content):
+    def __init__(self, format_name, file_name, kind, content, whole_at=None):
         self.format, self.file, self.kind, self.content = format_name, file_name, kind, content
+        self.whole_at = whole_at or (lambda n: kind == "lines" and content[:n].endswith(b"\n"))
 
     def __repr__(self):
-        return self.format
+        return f"{self.format} ({self.file})"
 
 
-def sample(format_name, file_name, kind):
+def sample(format_name, file_name, kind, whole_at=None):
     def add(make):
-        SAMPLES.append(Sample(format_name, file_name, kind, make()))
+        SAMPLES.append(Sample(format_name, file_name, kind, make(), whole_at))
         return make
     return add
 
@@ -79,3 +86,86 @@ def nccl_profiler():
 def nccl_topology():
     with open(os.path.join(ROOT, "tests", "data", "import", "topo.xml"), "rb") as f:
         return f.read()
+
+
+@sample("NCCL topology", "graph.xml", "bytes")
+def nccl_graph():
+    with open(os.path.join(ROOT, "tests", "data", "import", "graph.xml"), "rb") as f:
+        return f.read()
+
+
+def dump(rank):
+    return test_flight.job(2, 8).call(0, state="started").dump(rank)
+
+
+@sample("PyTorch Flight Recorder dump", "nccl_trace_rank_0", "pickle")
+def flight():
+    return pickle.dumps(dump(0), 2)
+
+
+@sample("PyTorch Flight Recorder dump", "old_trace_rank_0", "pickle")
+def flight_protocol_0():
+    return pickle.dumps(dump(0), 0)
+
+
+@sample("PyTorch Flight Recorder dump", "dump_rank0.json", "json")
+def flight_json():
+    return json.dumps(dump(0)).encode()
+
+
+@sample("execution trace", "workload.json", "json")
+def et_workload():
+    return of_corpus("et/workload")
+
+
+def message(*fields):
+    """Of protobuf: numbers and texts by their fields' numbers."""
+    out = b""
+    for number, v in fields:
+        if isinstance(v, int):
+            out += varint(number << 3) + varint(v)
+        else:
+            out += varint(number << 3 | 2) + varint(len(v)) + v
+    return out
+
+
+def varint(v):
+    out = b""
+    while v > 127:
+        out, v = out + bytes((v & 127 | 128,)), v >> 7
+    return out + bytes((v,))
+
+
+def et_messages():
+    out = [message((1, b"0.0.4"))]
+    out += [message((1, i), (2, b"layer%d" % i), (3, 7 if i % 3 == 2 else 4), *([(5, varint(i - 1))] if i else []), (7, 10 + i))
+            for i in range(40)]
+    return [varint(len(m)) + m for m in out]
+
+
+@sample("execution trace", "rank.0.et", "bytes", whole_at=lambda n: n in [len(b"".join(et_messages()[:i])) for i in range(60)])
+def et_proto():
+    return b"".join(et_messages())
+
+
+# ---- archives: not formats, but what one of them is in ----
+
+def in_tar():
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as t:
+        for s in (SAMPLES[0], SAMPLES[3]):
+            i = tarfile.TarInfo(s.file)
+            i.size = len(s.content)
+            t.addfile(i, io.BytesIO(s.content))
+    return out.getvalue()
+
+
+def in_zip():
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
+        for s in (SAMPLES[0], SAMPLES[3]):
+            z.writestr(s.file, s.content)
+    return out.getvalue()
+
+
+ARCHIVES = [Sample("tar", "all.tar", "bytes", in_tar()), Sample("zip", "all.zip", "bytes", in_zip())]

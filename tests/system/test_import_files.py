@@ -17,7 +17,7 @@ import time
 import unittest
 import zipfile
 
-from test_import import SYNCLINE, Folder, call, profile, timeline
+from test_import import DATA, SYNCLINE, Folder, call, profile, timeline
 
 NAMES = ("alice", "trainer-a", "corp.example", "10.1.2.3")
 
@@ -259,6 +259,28 @@ class Files(Folder):
             content = f.read()
         for name in (b"gemm", b"0 (default_pg)"):
             self.assertIn(name, content)
+
+    # ---- one job, several tools ----
+
+    @unittest.skipUnless(os.path.exists(os.path.join(DATA, "h200", "flight_recorder.tgz")), "../shared/data is not there")
+    def test_a_job_that_several_tools_recorded(self):
+        h200, top = os.path.join(DATA, "h200"), os.path.join(self.dir, "job")
+        os.makedirs(top)
+        for name in ("kineto_ddp_rank0.json.gz", "kineto_ddp_rank1.json.gz", "nccl_debug_rank0.log.gz",
+                     "nccl_debug_rank1.log.gz", "topo.xml", "graph.xml"):
+            shutil.copy(os.path.join(h200, name), top)
+        with tarfile.open(os.path.join(h200, "flight_recorder.tgz")) as t:
+            for rank in (0, 1):
+                with open(os.path.join(top, f"fr_ddp_rank{rank}.pkl"), "wb") as f:
+                    f.write(t.extractfile(f"fr_ddp_rank{rank}.pkl").read())
+        v = self.run_json(top, "--db", self.db)
+        self.assertEqual([i["ok"] for i in v["inputs"]], [True] * 8)
+        r = self.report()
+        finding, = [f for f in r["verdicts"] if f["severity"] != "notice"]
+        self.assertEqual((finding["class"], finding["culprit"]["ranks"]), ("slow.fixed_rank", [1]))
+        self.assertIn("Rank 1 adds 29.1 ms to every step", finding["sentence"])
+        self.assertIn("host side", finding["sentence"])
+        self.assertEqual(r["run"]["world_size"], 2)
 
     # ---- the database ----
 
