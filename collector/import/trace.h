@@ -26,6 +26,7 @@ struct trace_rank {
 	int32_t rank;
 	char host[64];	/* its name as the file has it; without one what to call it, with a space in it: "of rank 3" */
 	uint32_t clock; /* the same number: the same clock */
+	bool host_calls; /* its collectives are done by its host's threads */
 	bool guessed;	/* neither the file nor its name tells which rank it is */
 	/* Of another clock than the reference's: reference = local + offset, the offset
 	 * from lo to hi at at_ns. */
