@@ -136,7 +136,7 @@ uint32_t timeline_counter(struct timeline *t, const struct timeline_rank *r, uin
 
 /* ---- rows ---- */
 
-bool timeline_rows(struct timeline *t, const char *sql, void (*row)(struct timeline *t, sqlite3_stmt *q))
+bool timeline_each_row(struct timeline *t, const char *sql, void (*row)(struct timeline *t, sqlite3_stmt *q))
 {
 	static const char *const names[] = { ":first", ":last", ":from_ns", ":to_ns" };
 	const struct export_window *w = &t->e->window;

@@ -73,7 +73,7 @@ void timeline_slice(struct timeline *t, const struct sink_event *begin, int64_t 
 uint32_t timeline_counter(struct timeline *t, const struct timeline_rank *r, uint32_t host, const char *host_name, const char *name);
 
 /* Each row of a statement, with the window bound to :first, :last, :from_ns, :to_ns. False after it has said why not. */
-bool timeline_rows(struct timeline *t, const char *sql, void (*row)(struct timeline *t, sqlite3_stmt *q));
+bool timeline_each_row(struct timeline *t, const char *sql, void (*row)(struct timeline *t, sqlite3_stmt *q));
 
 bool timeline_steps(struct timeline *t);
 bool timeline_calls(struct timeline *t);

@@ -210,5 +210,5 @@ static void put_call(struct timeline *t, sqlite3_stmt *q)
 
 bool timeline_calls(struct timeline *t)
 {
-	return timeline_rows(t, sql_report_export_calls, put_call);
+	return timeline_each_row(t, sql_report_export_calls, put_call);
 }

@@ -416,7 +416,7 @@ bool timeline_host_and_device(struct timeline *t)
 	t->events = s;
 	if (sqlite3_prepare_v2(t->e->db->handle, sql_report_export_chunk, -1, &s->data, NULL) == SQLITE_OK &&
 	    sqlite3_prepare_v2(t->e->db->handle, sql_report_export_name, -1, &s->name, NULL) == SQLITE_OK)
-		fine = timeline_rows(t, sql_report_export_chunks, note_chunk);
+		fine = timeline_each_row(t, sql_report_export_chunks, note_chunk);
 	else
 		cli_say("%s: cannot read the events: %s", t->e->db_path, sqlite3_errmsg(t->e->db->handle));
 	if (fine)

@@ -63,7 +63,7 @@ static void put_step(struct timeline *t, sqlite3_stmt *q)
 
 bool timeline_steps(struct timeline *t)
 {
-	return timeline_rows(t, sql_report_export_steps, put_step);
+	return timeline_each_row(t, sql_report_export_steps, put_step);
 }
 
 /* ---- findings ---- */
@@ -123,7 +123,7 @@ static void put_finding(struct timeline *t, sqlite3_stmt *q)
 
 bool timeline_findings(struct timeline *t)
 {
-	return timeline_rows(t, sql_report_export_findings, put_finding);
+	return timeline_each_row(t, sql_report_export_findings, put_finding);
 }
 
 /* ---- readings ---- */
@@ -146,7 +146,7 @@ static void put_reading(struct timeline *t, sqlite3_stmt *q)
 
 bool timeline_readings(struct timeline *t)
 {
-	return !export_has(t->e, EXPORT_COUNTERS) || timeline_rows(t, sql_report_export_readings, put_reading);
+	return !export_has(t->e, EXPORT_COUNTERS) || timeline_each_row(t, sql_report_export_readings, put_reading);
 }
 
 /* ---- what is missing ---- */
@@ -175,7 +175,7 @@ bool timeline_about(struct timeline *t)
 	json_t *run, *drops;
 	size_t n = 0;
 
-	if (!timeline_rows(t, sql_report_export_drops, put_drops))
+	if (!timeline_each_row(t, sql_report_export_drops, put_drops))
 		return false;
 	run = rows_one(t->e->db, sql_report_run);
 	drops = rows_one(t->e->db, sql_report_export_drop_sums);

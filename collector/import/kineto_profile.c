@@ -74,7 +74,7 @@ void kineto_profile_saw(struct kineto *k, const struct kept *v)
 {
 	struct profile *p = &k->profile;
 
-	stamp_add(is_device(v) ? &p->device_stamps : &p->host_stamps, v->begin_ns);
+	stamp_ranges_add(is_device(v) ? &p->device_stamps : &p->host_stamps, v->begin_ns);
 	if (v->sort != KEPT_STEP)
 		return;
 	p->has_steps |= p->has_step && v->number != p->first_step;

@@ -39,7 +39,7 @@ static unsigned least(const struct stamp_ranges *r)
 	return least;
 }
 
-void stamp_add(struct stamp_ranges *r, int64_t at_ns)
+void stamp_ranges_add(struct stamp_ranges *r, int64_t at_ns)
 {
 	for (unsigned i = 0; i < r->n; i++)
 		if (near(&r->v[i], at_ns, at_ns)) {

@@ -17,6 +17,6 @@ struct stamp_ranges {
 	unsigned n;
 };
 
-void stamp_add(struct stamp_ranges *r, int64_t at_ns);
+void stamp_ranges_add(struct stamp_ranges *r, int64_t at_ns);
 /* Where most of them are; of equal ones the later: zeros are early. False: there are none. */
 bool stamp_most(const struct stamp_ranges *r, struct stamp_range *ret);

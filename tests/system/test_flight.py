@@ -119,11 +119,11 @@ class Folder(unittest.TestCase):
                 f.write(to(tree))
         return paths
 
-    def judge(self, paths, status=0):
+    def judge(self, paths, *options, status=0):
         db = os.path.join(self.dir, f"job{self.n}.db")
         if os.path.exists(db):
             os.unlink(db)
-        r = call("import", *paths, "--db", db)
+        r = call("import", *paths, "--db", db, *options)
         self.assertEqual(r.returncode, status, r.stdout + r.stderr)
         self.db = db
         r = call("report", db, "--json")
@@ -200,8 +200,9 @@ class Verdicts(Folder):
         self.assertIn("neither its name nor its entries tell", r.stdout)
 
     def test_two_dumps_of_one_rank(self):
-        a = self.write(every(job()))
-        b = self.write({0: job().dump(0)})
+        a, later = self.write(every(job())), job()
+        later.all(0)
+        b = self.write({0: later.dump(0)})
         self.judge(a + b, status=5)
         self.assertIn("is of rank 0, and so was a dump before it", self.last["coverage"]["inputs"][-1]["outcome"])
 
@@ -365,7 +366,7 @@ class Tables(Folder):
     def test_status_entries_frames_and_report(self):
         d = job()
         d.all(0, 1, 3, state="started")
-        self.judge(self.write(every(d)))
+        self.judge(self.write(every(d)), "--keep-names")
         rows = call("sql", self.db, "SELECT rank, comm_id, description, size, last_enqueued, last_completed, n_pending "
                     "FROM flight_group ORDER BY rank").stdout.split()[1:]
         self.assertEqual(rows, [f"{r},0,default_pg,4,{20 if r == 2 else 21},20,{int(r != 2)}" for r in range(4)])

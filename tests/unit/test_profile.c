@@ -247,10 +247,10 @@ static void test_stamps_lie_where_most_are_whatever_their_order(void **state)
 			int64_t at_ns = unit_rand(&seed) % 10 == 0 ? (int64_t)(unit_rand(&seed) % 3) * 1000 * 3600 * second
 								   : base + (int64_t)(unit_rand(&seed) % 3600) * second;
 
-			stamp_add(&r, at_ns);
+			stamp_ranges_add(&r, at_ns);
 		}
-		stamp_add(&r, base);
-		stamp_add(&r, base + 3600 * second);
+		stamp_ranges_add(&r, base);
+		stamp_ranges_add(&r, base + 3600 * second);
 		assert_true(stamp_most(&r, &most));
 		assert_int_equal(most.lo_ns, base);
 		assert_int_equal(most.hi_ns, base + 3600 * second);
@@ -266,15 +266,15 @@ static void test_ranges_grow_together(void **state)
 
 	(void)state;
 	assert_false(stamp_most(&r, &most));
-	stamp_add(&r, 0);
-	stamp_add(&r, 2 * STAMP_GAP_NS);
+	stamp_ranges_add(&r, 0);
+	stamp_ranges_add(&r, 2 * STAMP_GAP_NS);
 	assert_int_equal(r.n, 2);
-	stamp_add(&r, STAMP_GAP_NS);
+	stamp_ranges_add(&r, STAMP_GAP_NS);
 	assert_int_equal(r.n, 1);
 	assert_true(stamp_most(&r, &most));
 	assert_int_equal(most.n, 3);
 	for (int64_t i = 10; i < 100; i++) /* more places than are kept: the full one stays */
-		stamp_add(&r, i * 10 * STAMP_GAP_NS);
+		stamp_ranges_add(&r, i * 10 * STAMP_GAP_NS);
 	assert_true(stamp_most(&r, &most));
 	assert_int_equal(most.lo_ns, 0);
 }
