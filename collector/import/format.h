@@ -42,6 +42,8 @@ struct import_format {
 	bool apart;
 	/* is() only says that it may be: reading it tells. */
 	bool any;
+	/* Of a log: lines of another such format may stand between its own. */
+	bool lines;
 };
 
 /* Every format, in the order in which they are asked. The last is NULL. */

@@ -382,4 +382,5 @@ enum import_outcome megatron_read(struct trace *t, struct trace_input *in, bytes
 	return o;
 }
 
-const struct import_format format_megatron_log = { "Megatron log", is_log, megatron_read, megatron_join, .any = true };
+const struct import_format format_megatron_log = { "Megatron log", is_log, megatron_read, megatron_join, .any = true,
+						    .lines = true };
