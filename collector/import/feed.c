@@ -230,11 +230,14 @@ static bool put_row(struct feed *f, const struct trace_row *v)
 		return fail(f, -ENOMEM);
 	*row = (struct row_imported){ v->table, values, v->n_values };
 	for (uint32_t i = 0; i < v->n_values; i++) {
-		const struct trace_value *x = &v->values[i];
+		char type = trace_type(v, i);
 
-		values[i] = (struct row_value){ x->type, x->integer, x->real,
-						x->text ? feed_cell(f->mask, f->job, v, i) : NULL };
-		if (x->text && !values[i].text)
+		values[i] = (struct row_value){ .type = type };
+		if (type == 'i')
+			values[i].integer = v->values[i].integer;
+		else if (type == 'r')
+			values[i].real = v->values[i].real;
+		else if (type == 't' && !(values[i].text = feed_cell(f->mask, f->job, v, i)))
 			return fail(f, -ENOMEM);
 	}
 	return true;

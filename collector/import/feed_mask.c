@@ -16,7 +16,7 @@ struct feed_mask {
 static void learn_row(struct feed_mask *m, const struct trace_row *row)
 {
 	for (uint32_t i = 0; i < row->n_values; i++) {
-		const char *text = row->values[i].text;
+		const char *text = trace_text(row, i);
 		enum mask_column c = text ? mask_column_of(m->columns, row->table, i) : COLUMN_KEPT;
 
 		if (c == COLUMN_HOST || c == COLUMN_USER)
@@ -118,7 +118,7 @@ const char *feed_fields(struct feed_mask *m, struct store_job *job, const char *
 
 const char *feed_cell(struct feed_mask *m, struct store_job *job, const struct trace_row *row, unsigned i)
 {
-	const char *text = row->values[i].text;
+	const char *text = trace_text(row, i);
 
 	if (!m->mask)
 		return job_utf8(job, text, strlen(text));

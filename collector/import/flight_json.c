@@ -33,7 +33,7 @@ static bool is_dump(const struct import_head *h)
 		return false;
 	return !head_has(h, "\"traceEvents\"") &&
 	       ((head_has(h, "\"profiling_name\"") && head_has(h, "\"state\"")) ||
-		(head_has(h, "\"entries\"") && head_has(h, "\"pg_config\"")));
+		(head_has(h, "\"pg_config\"") && (head_has(h, "\"entries\"") || head_has(h, "\"pg_status\""))));
 }
 
 static enum import_outcome read_file(struct trace *t, struct trace_input *in, bytes_fn read, void *arg, char *why,

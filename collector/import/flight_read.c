@@ -422,6 +422,8 @@ bool flight_is(const json_t *tree)
 
 	if (json_is_array(tree)) /* the first releases: nothing but the entries */
 		return json_object_get(first, "profiling_name") && json_object_get(first, "state");
+	if (!entries) /* of a job without calls */
+		return json_object_get(tree, "pg_config") && json_object_get(tree, "pg_status");
 	return json_is_array(entries) && (!first || json_is_object(first)) &&
 	       (json_object_get(tree, "pg_config") || json_object_get(tree, "version"));
 }

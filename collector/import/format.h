@@ -44,6 +44,8 @@ struct import_format {
 	bool any;
 	/* Of a whole file, spaces behind it left out unless it is one; 0: the reader tells. */
 	char last;
+	/* Of a log: lines of another such format may stand between its own. */
+	bool lines;
 };
 
 /* Every format, in the order in which they are asked. The last is NULL. */

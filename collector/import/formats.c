@@ -5,7 +5,7 @@
 
 extern const struct import_format format_pickle, format_flight_json;
 extern const struct import_format format_nccl_profiler, format_nccl_inspector, format_nccl_log, format_nccl_topology;
-extern const struct import_format format_timeline, format_kineto, format_spans, format_spans_any, format_megatron_log;
+extern const struct import_format format_timeline, format_kineto, format_kineto_list, format_spans, format_spans_any, format_megatron_log;
 extern const struct import_format format_et, format_et_workload, format_et_proto;
 
 const struct import_format *const import_formats[] = {
@@ -17,6 +17,7 @@ const struct import_format *const import_formats[] = {
 	&format_et,
 	&format_et_workload,
 	&format_et_proto,
+	&format_kineto_list,
 	&format_spans,
 	&format_timeline,
 	&format_kineto,

@@ -60,6 +60,28 @@ static void say_cut(struct trace_input *in, const struct reading *r, char last)
 		snprintf(in->outcome + at, sizeof in->outcome - at, "; its list has no end: it may be cut off");
 }
 
+/* What a job writes into one log: its steps, and NCCL's lines between them. */
+static void read_also(struct trace *t, struct trace_input *in, struct reading *r, const struct import_head *head, size_t first)
+{
+	for (size_t i = first + 1; import_formats[i] && !t->no_memory; i++) {
+		const struct import_format *f = import_formats[i];
+		struct trace_input also = *in;
+		size_t at = strlen(in->outcome);
+		char why[250] = "";
+		enum import_outcome o;
+
+		if (!f->lines || !f->is(head))
+			continue;
+		if (!source_rewind(&r->source))
+			return;
+		o = f->read(t, &also, read_some, r, why, sizeof why);
+		if (o == IMPORT_OK)
+			in->n_events += also.n_events;
+		if (o == IMPORT_OK || (o == IMPORT_FAILED && why[0]))
+			snprintf(in->outcome + at, sizeof in->outcome - at, "; as %s: %s", f->name, why[0] ? why : "ok");
+	}
+}
+
 /* The formats that its begin looks like, one after the other. */
 static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 {
@@ -90,6 +112,8 @@ static void read_as(struct trace *t, struct trace_input *in, struct reading *r)
 		}
 		if (o != IMPORT_UNKNOWN) {
 			in->skipped = false;
+			if (in->fine && f->lines)
+				read_also(t, in, r, &head, i);
 			return;
 		}
 		in->format = NULL;

@@ -178,7 +178,8 @@ static bool take_event(struct kineto *k, const struct trace_event *ev)
 
 	if (ev->phase != 'X')
 		return true;
-	switch (profile_role(ev->category, ev->name)) {
+	k->names_ops |= k->is_list && strncmp(ev->name, "aten::", 6) == 0;
+	switch (k->is_list ? kineto_list_role(k, ev) : profile_role(ev->category, ev->name)) {
 	case ROLE_WORK:
 		return keep(k, ev, KEPT_WORK, number);
 	case ROLE_WAIT:
@@ -250,7 +251,10 @@ static bool read_all(struct kineto *k, struct trace_events *s)
 			return false;
 	if (got == TRACE_EVENTS_BAD)
 		return kineto_fail(k, "%s", trace_events_why(s));
-	k->has_events = trace_events_has_list(s);
+	if (k->is_list && (!trace_events_is_list(s) || trace_events_unclosed(s)))
+		return kineto_fail(k, trace_events_unclosed(s) ? "is not whole: its list of events does not end"
+							       : "is no list of events");
+	k->has_events = trace_events_has_list(s) || k->is_list;
 	read_head(k, s);
 	return true;
 }
@@ -314,10 +318,10 @@ static void free_all(struct kineto *k)
 	kineto_profile_free(k);
 }
 
-enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct trace_events *s, char *why,
-				size_t n_why)
+static enum import_outcome read_as(struct trace *t, struct trace_input *in, struct trace_events *s, bool is_list,
+				   char *why, size_t n_why)
 {
-	struct kineto k = { .trace = t, .rank = -1, .world_size = -1, .why = why, .n_why = n_why,
+	struct kineto k = { .is_list = is_list, .trace = t, .rank = -1, .world_size = -1, .why = why, .n_why = n_why,
 			    .name_ids = json_object(), .name_classes = calloc(MAX_NAMES + 1, 1) };
 	enum import_outcome o = IMPORT_FAILED;
 
@@ -328,8 +332,9 @@ enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct 
 			kineto_fail(&k, "is of no format that this release reads: an object without traceEvents");
 			o = IMPORT_UNKNOWN;
 		} else if (!k.kept) {
-			kineto_fail(&k, "has no step, launch or device work of a profiler");
-			o = k.is_kineto ? IMPORT_FAILED : IMPORT_UNKNOWN;
+			kineto_fail(&k, is_list ? "has no step, range or collective of a profiler"
+						: "has no step, launch or device work of a profiler");
+			o = k.is_kineto || is_list ? IMPORT_FAILED : IMPORT_UNKNOWN;
 		} else if (place(&k, in)) {
 			o = IMPORT_OK;
 			snprintf(why, n_why, "%s", k.remark);
@@ -338,6 +343,18 @@ enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct 
 	}
 	free_all(&k);
 	return o;
+}
+
+enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct trace_events *s, char *why,
+				size_t n_why)
+{
+	return read_as(t, in, s, false, why, n_why);
+}
+
+enum import_outcome kineto_read_list(struct trace *t, struct trace_input *in, struct trace_events *s, char *why,
+				     size_t n_why)
+{
+	return read_as(t, in, s, true, why, n_why);
 }
 
 static bool is_kineto(const struct import_head *h)

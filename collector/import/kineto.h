@@ -15,7 +15,10 @@
  * t->no_memory. in gets rank and number of events. */
 enum import_outcome kineto_read(struct trace *t, struct trace_input *in, struct trace_events *s, char *why,
 				size_t n_why);
-extern const struct import_format format_kineto;
+/* The same of a list of functions (kineto_list.c). */
+enum import_outcome kineto_read_list(struct trace *t, struct trace_input *in, struct trace_events *s, char *why,
+				     size_t n_why);
+extern const struct import_format format_kineto, format_kineto_list;
 
 /* Do the files' calls fit together? Where they do not, each rank's stay its own and
  * its input says so. False without memory. */

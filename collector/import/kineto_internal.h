@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kineto.h"
+#include "kernel_class.h"
 #include "kineto_groups.h"
 #include "kineto_profile.h"
 #include "rank_name.h"
@@ -58,6 +59,7 @@ struct kineto {
 	int64_t rank, world_size; /* -1 = not told */
 	char host[64];		  /* "" = not told */
 	bool has_events, is_kineto;
+	bool is_list, names_ops; /* of functions (kineto_list.c); operators have a name of their own: "aten::add" */
 	struct kineto_groups groups;
 	struct profile profile;
 	char remark[240]; /* of a file that is fine */
@@ -90,6 +92,9 @@ void kineto_joined_fini(struct kineto_joined *j); /* zeroed is fine */
 struct runs_reader *kineto_joined_read(struct kineto_joined *j, struct kineto *k);
 /* Its launch as numbered among those that have work. */
 uint32_t kineto_launch(const struct kineto_joined *j, const struct kept *v);
+
+/* What an event of a list of functions is. */
+enum profile_role kineto_list_role(const struct kineto *k, const struct trace_event *ev);
 
 /* All that was kept as events of that rank. False without memory. */
 bool kineto_tell(struct kineto *k, struct trace_rank *r, uint64_t *ret_n_events);

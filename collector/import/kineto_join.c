@@ -14,11 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HOST_SKEW_NS 5000000 /* a slice of the scheduler, or two */
 #define MAX_CALLS (1u << 20) /* of all ranks: the first ones of each place the files as well as all of them do */
 
 struct list {
 	struct foreign_call *v;
 	size_t n, n_alloc;
+	bool outside; /* one is in no step */
 };
 
 /* A call of another step is another call, however regular the steps are: ranks number
@@ -65,6 +67,7 @@ static bool list_calls(struct trace *t, struct trace_rank *r, const char *group,
 			continue;
 		if (!grow(t, ret))
 			break;
+		ret->outside |= event_step(b->a) == EVENT_STEP_UNKNOWN;
 		ret->v[ret->n++] = (struct foreign_call){
 			.enter_ns = (int64_t)b->tick, .exit_ns = c->end_ns, .kind = kind_of(b),
 			.proves = b->flags >> 8 == OP_ALL_REDUCE || b->flags >> 8 == OP_ALL_GATHER ||
@@ -186,6 +189,21 @@ static void place(struct trace_rank *r, const struct foreign_clock *c)
 	r->best_ns = c->offset_ns;
 }
 
+/* A device leaves a collective when it ends, a thread of a host when the scheduler lets it. So many calls
+ * of hosts say little of their clocks but for the bounds, and whether they are the same calls is only known where
+ * the steps tell. */
+static struct foreign_config limits_of(const struct trace *t, const struct list *lists)
+{
+	struct foreign_config cfg = foreign_defaults;
+	bool host = true;
+
+	for (uint32_t i = 0; i < t->n_ranks; i++)
+		host &= t->ranks[i].host_calls && !lists[i].outside;
+	if (host)
+		cfg.skew_ns = HOST_SKEW_NS;
+	return cfg;
+}
+
 static bool align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs, const char *group)
 {
 	struct list *lists = calloc(t->n_ranks, sizeof *lists);
@@ -201,8 +219,11 @@ static bool align(struct trace *t, struct trace_input *inputs, uint32_t n_inputs
 		if (fine)
 			ranks[i] = (struct foreign_rank){ lists[i].v, lists[i].n };
 	}
-	if (fine)
-		n = foreign_align(ranks, t->n_ranks, &foreign_defaults, clocks, &reference);
+	if (fine) {
+		struct foreign_config cfg = limits_of(t, lists);
+
+		n = foreign_align(ranks, t->n_ranks, &cfg, clocks, &reference);
+	}
 	if (fine && n > 0) {
 		t->reference = t->ranks[reference].clock;
 		t->rate_bound = foreign_defaults.max_rate;

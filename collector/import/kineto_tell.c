@@ -67,7 +67,7 @@ struct teller {
 	struct counter groups[256];
 	uint32_t n_groups;
 	uint64_t n_said;
-	bool has_steps;
+	bool has_steps, has_device_calls;
 };
 
 static struct event event_of(const struct teller *w, const struct kept *v, int64_t at_ns, enum event_kind kind,
@@ -160,8 +160,11 @@ static bool tell(struct teller *w, const struct kept *v)
 		       say(w, v, TRACE_HOST, v->end_ns, EVENT_HOST_WAIT_END, 0, 0, 0, 0);
 	case KEPT_WORK:
 		return tell_work(w, v);
-	case KEPT_CALL:
 	case KEPT_HOST_CALL:
+		w->r->host_calls = true;
+		return tell_call(w, v);
+	case KEPT_CALL:
+		w->has_device_calls = true;
 		return tell_call(w, v);
 	case KEPT_RANGE:
 	case KEPT_DEVICE_RANGE:
@@ -191,6 +194,7 @@ bool kineto_tell(struct kineto *k, struct trace_rank *r, uint64_t *ret_n_events)
 	if (in)
 		fine = trace_read_end(k->trace, in) && fine;
 	kineto_joined_fini(&j);
+	r->host_calls &= !w.has_device_calls;
 	*ret_n_events = w.n_said;
 	return fine && !k->trace->no_memory && kineto_profile_end(k, r->rank);
 }

@@ -388,4 +388,4 @@ enum import_outcome megatron_read(struct trace *t, struct trace_input *in, bytes
 }
 
 const struct import_format format_megatron_log = { "Megatron log", is_log, megatron_read, megatron_join, .any = true,
-						   .last = '\n' };
+						   .last = '\n', .lines = true };

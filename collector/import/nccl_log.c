@@ -373,5 +373,5 @@ static bool is_log(const struct import_head *h)
 }
 
 /* Joined behind all formats that tell events (nccl_topology_put.c). */
-const struct import_format format_nccl_log = { "NCCL log", is_log, read_file, NULL, .apart = true,
-						      .last = '\n' };
+const struct import_format format_nccl_log = { "NCCL log", is_log, read_file, NULL, .apart = true, .last = '\n',
+						.lines = true };

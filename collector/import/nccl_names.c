@@ -91,10 +91,10 @@ const char *nccl_reduction(int64_t number)
 
 int64_t nccl_int(const struct trace_row *r, unsigned column)
 {
-	return column < r->n_values && r->values[column].type == 'i' ? r->values[column].integer : TRACE_NULL;
+	return column < r->n_values && trace_type(r, column) == 'i' ? r->values[column].integer : TRACE_NULL;
 }
 
 const char *nccl_text(const struct trace_row *r, unsigned column)
 {
-	return column < r->n_values && r->values[column].type == 't' ? r->values[column].text : "";
+	return column < r->n_values && trace_type(r, column) == 't' ? r->values[column].text : "";
 }

@@ -3,6 +3,7 @@
  */
 #include "nccl_log.h"
 #include "nccl_topology.h"
+#include "row_files.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -136,12 +137,12 @@ static bool note_card(struct trace *t, uint32_t n_rows, const struct trace_row *
 
 static bool note_link(struct trace *t, const struct trace_row *gpu)
 {
-	const struct trace_value *speed = &gpu->values[GPU_SPEED];
+	double speed = row_real(gpu, GPU_SPEED);
 
-	return speed->type != 'r' || nccl_int(gpu, GPU_WIDTH) == TRACE_NULL ||
+	return isnan(speed) || nccl_int(gpu, GPU_WIDTH) == TRACE_NULL ||
 	       note(t, gpu, "topo.link",
 		    json_pack("{s:s, s:I, s:f}", "kind", "pcie", "width", (json_int_t)nccl_int(gpu, GPU_WIDTH),
-			      "speed", speed->real));
+			      "speed", speed));
 }
 
 /* Logs first: they say who is which rank. Its ranks are those of the communicator that wrote it. They are the job's where it is

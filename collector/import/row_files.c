@@ -15,12 +15,12 @@ int64_t row_file_mark(const char *path)
 
 int64_t row_integer(const struct trace_row *r, uint32_t column)
 {
-	return column < r->n_values && r->values[column].type == 'i' ? r->values[column].integer : TRACE_NULL;
+	return column < r->n_values && trace_type(r, column) == 'i' ? r->values[column].integer : TRACE_NULL;
 }
 
 double row_real(const struct trace_row *r, uint32_t column)
 {
-	return column < r->n_values && r->values[column].type == 'r' ? r->values[column].real : NAN;
+	return column < r->n_values && trace_type(r, column) == 'r' ? r->values[column].real : NAN;
 }
 
 static bool is_of(const struct trace_row *r, const char *const *tables)
@@ -70,13 +70,10 @@ void row_files_drop(struct trace *t, const char *const *tables, int64_t mark)
 	for (uint32_t i = 0; i < t->n_rows; i++) {
 		struct trace_row *r = &t->rows[i];
 
-		if (!is_of(r, tables) || row_integer(r, 0) != mark) {
+		if (is_of(r, tables) && row_integer(r, 0) == mark)
+			trace_drop_row(t, r);
+		else
 			t->rows[n++] = *r;
-			continue;
-		}
-		for (uint32_t k = 0; k < r->n_values; k++)
-			free(r->values[k].text);
-		free(r->values);
 	}
 	t->n_rows = n;
 }

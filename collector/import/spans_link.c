@@ -116,14 +116,12 @@ static bool add_end(struct timeline *l, uint32_t op, const char *kind, int64_t b
 {
 	struct op end = l->ops[op];
 
-	if (!timeline_kind(l, kind, &end.kind) ||
-	    !timeline_grow(l, &l->ops, l->n_ops, &l->n_ops_alloc, sizeof *l->ops, TIMELINE_MAX_OPS))
+	if (!timeline_kind(l, kind, &end.kind))
 		return false;
 	end.begin_ns = begin_ns;
 	end.end_ns = begin_ns + 1;
 	end.seq = (int32_t)seq;
-	l->ops[l->n_ops++] = end;
-	return true;
+	return timeline_add(l, &end);
 }
 
 static bool add_links(struct spans *s, struct link *v, size_t n)

@@ -199,7 +199,7 @@ static int32_t step_of(const struct spans *s, const uint32_t *marked, const stru
 	return m ? m->number : -1;
 }
 
-static bool find_kind(struct spans *s, const struct span *v, uint32_t *ret)
+static bool find_kind(struct spans *s, const struct span *v, uint8_t *ret)
 {
 	const char *name = spans_name(s, v->name);
 	enum role role = spans_role(name);
@@ -227,13 +227,8 @@ static bool find_kind(struct spans *s, const struct span *v, uint32_t *ret)
 
 static bool add_op(struct spans *s, const struct op *op)
 {
-	struct timeline *l = &s->l;
-
-	if (!timeline_grow(l, &l->ops, l->n_ops, &l->n_ops_alloc, sizeof *l->ops, TIMELINE_MAX_OPS))
-		return false;
-	l->interleaved |= op->chunk > 0;
-	l->ops[l->n_ops++] = *op;
-	return true;
+	s->l.interleaved |= op->chunk > 0;
+	return timeline_add(&s->l, op);
 }
 
 static bool take_spans(struct spans *s, const uint32_t *marked)
@@ -245,7 +240,7 @@ static bool take_spans(struct spans *s, const uint32_t *marked)
 		enum role role = spans_role(spans_name(s, v->name));
 		bool compute = role == ROLE_FORWARD || role == ROLE_BACKWARD;
 		struct op op = { .begin_ns = v->begin_ns, .end_ns = v->end_ns, .worker = s->lanes[v->lane].worker,
-				 .micro = v->micro, .chunk = v->chunk, .seq = -1, .join = UINT32_MAX };
+				 .micro = v->micro, .chunk = (int16_t)(v->chunk <= INT16_MAX ? v->chunk : -1), .seq = -1, .join = UINT32_MAX };
 		int32_t step;
 
 		if (i == 0 || s->v[i - 1].lane != v->lane)
@@ -269,7 +264,7 @@ static bool take_spans(struct spans *s, const uint32_t *marked)
 /* By worker: the lane whose steps are its. One each, whatever other threads mark. */
 static bool take_steps(struct spans *s, uint32_t *marked)
 {
-	uint32_t kind;
+	uint8_t kind;
 
 	for (uint32_t i = 0; i < s->n_steps; i++) {
 		const struct step_mark *m = &s->steps[i];

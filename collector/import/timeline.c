@@ -104,7 +104,17 @@ static struct kind kind_of(const char *name)
 	return k;
 }
 
-bool timeline_kind(struct timeline *l, const char *name, uint32_t *ret)
+bool timeline_add(struct timeline *l, const struct op *op)
+{
+	if (l->n_ops == TIMELINE_MAX_OPS)
+		return timeline_fail(l, "has more than %u operations: import it in parts of fewer steps", TIMELINE_MAX_OPS);
+	if (!timeline_grow(l, &l->ops, l->n_ops, &l->n_ops_alloc, sizeof *l->ops, TIMELINE_MAX_OPS))
+		return false;
+	l->ops[l->n_ops++] = *op;
+	return true;
+}
+
+bool timeline_kind(struct timeline *l, const char *name, uint8_t *ret)
 {
 	struct kind k = kind_of(name);
 
@@ -133,7 +143,7 @@ static bool take_span(struct timeline *l, const struct trace_event *ev)
 	struct op op = { .begin_ns = ev->ts_ns,
 			 .micro = small(ev->numbers[TRACE_MICRO]),
 			 .seq = small(ev->numbers[TRACE_SEQ]),
-			 .chunk = small(ev->numbers[TRACE_CHUNK]),
+			 .chunk = (int16_t)(ev->numbers[TRACE_CHUNK] <= INT16_MAX ? small(ev->numbers[TRACE_CHUNK]) : -1),
 			 .join = REPLAY_ALONE };
 
 	if (!ev->has_time || !ev->has_duration || step == TRACE_NO_NUMBER)
@@ -146,11 +156,7 @@ static bool take_span(struct timeline *l, const struct trace_event *ev)
 	op.end_ns = op.begin_ns + ev->dur_ns;
 	op.step = (uint32_t)step; /* its number; an index once sorted */
 	l->interleaved |= op.chunk > 0;
-	if (!find_thread(l, ev, &op.thread) || !timeline_kind(l, ev->name, &op.kind) ||
-	    !timeline_grow(l, &l->ops, l->n_ops, &l->n_ops_alloc, sizeof *l->ops, TIMELINE_MAX_OPS))
-		return false;
-	l->ops[l->n_ops++] = op;
-	return true;
+	return find_thread(l, ev, &op.worker) && timeline_kind(l, ev->name, &op.kind) && timeline_add(l, &op);
 }
 
 static bool take_name(struct timeline *l, const struct trace_event *ev)
@@ -222,11 +228,11 @@ static bool find_workers(struct timeline *l)
 	for (uint32_t i = 0; i < l->n_ops; i++) {
 		struct kind *k = &l->kinds[l->ops[i].kind];
 
-		if (k->role == ROLE_WORK && l->threads[l->ops[i].thread].talks) { /* one we do not know */
+		if (k->role == ROLE_WORK && l->threads[l->ops[i].worker].talks) { /* one we do not know */
 			k->role = ROLE_COLL;
 			k->lane = LANE_COLL;
 		}
-		l->ops[i].worker = l->threads[l->ops[i].thread].worker;
+		l->ops[i].worker = l->threads[l->ops[i].worker].worker;
 		if (l->ops[i].worker == UINT32_MAX)
 			return timeline_fail(l, "has events of a thread that no name places in a pipeline");
 	}

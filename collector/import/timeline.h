@@ -15,7 +15,7 @@
 #include "trace.h"
 #include "trace_events.h"
 
-#define TIMELINE_MAX_OPS (1u << 22)
+#define TIMELINE_MAX_OPS (5u << 18) /* all of them and what they come after are in memory at once: below 200 MB */
 
 /* s: the list's begin was read. False: it is none of these, or it cannot be read; then
  * why says so (n_why bytes), unless t->no_memory. */

@@ -15,12 +15,13 @@ enum role { ROLE_WORK, ROLE_STEP, ROLE_FORWARD, ROLE_BACKWARD, ROLE_OPTIMIZER, R
 struct op {
 	int64_t begin_ns, end_ns;
 	int64_t ready_ns; /* the worker had nothing else to do from here on */
-	uint32_t thread, worker, kind; /* indices */
-	uint32_t step; /* index */
-	int32_t micro, seq, chunk; /* -1 = none */
+	uint32_t worker; /* index; of its thread until it is known whose that is */
+	uint32_t step;	/* index */
+	int32_t micro, seq; /* -1 = none */
 	uint32_t nth;	/* of its kind on its worker in this step */
 	uint32_t join;	/* REPLAY_ALONE = nobody */
-	uint32_t index; /* in the replay */
+	int16_t chunk;	/* -1 = none */
+	uint8_t kind;	/* index */
 };
 
 struct thread {
@@ -71,7 +72,8 @@ bool timeline_fail(struct timeline *l, const char *fmt, ...) __attribute__((form
 /* Room for one more of v; size is that of one. */
 bool timeline_grow(struct timeline *l, void *v, uint32_t n, uint32_t *n_alloc, size_t size, uint32_t max);
 /* The kind of that name, made where it is new. */
-bool timeline_kind(struct timeline *l, const char *name, uint32_t *ret);
+bool timeline_kind(struct timeline *l, const char *name, uint8_t *ret);
+bool timeline_add(struct timeline *l, const struct op *op);
 /* Ranks of the catalogue from those in the job. */
 void timeline_rank_workers(struct timeline *l);
 /* All that is left, once ops (their step a number) and workers are there. */

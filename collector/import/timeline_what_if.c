@@ -28,7 +28,7 @@ struct builder {
 static void after(struct builder *b, uint32_t op, uint32_t before)
 {
 	if (b->e == 0)
-		b->e = replay_after(b->r, b->l->ops[op].index, b->l->ops[before].index);
+		b->e = replay_after(b->r, op, before);
 }
 
 static bool is_compute(const struct timeline *l, uint32_t i)
@@ -123,15 +123,15 @@ static bool build(struct builder *b)
 	for (uint32_t i = 0; i < l->n_ops; i++)
 		if (l->ops[i].join != REPLAY_ALONE && l->ops[i].begin_ns > b->last_ns[l->ops[i].join])
 			b->last_ns[l->ops[i].join] = l->ops[i].begin_ns;
-	for (uint32_t i = 0; i < l->n_ops && b->e == 0; i++) {
-		struct op *op = &l->ops[i];
+	for (uint32_t i = 0, index; i < l->n_ops && b->e == 0; i++) { /* there it has the same number */
+		const struct op *op = &l->ops[i];
 		int64_t from_ns = op->join == REPLAY_ALONE ? op->begin_ns : b->last_ns[op->join];
 
 		b->e = replay_add(b->r, &(struct replay_op){ .ns = op->end_ns - from_ns, .step = op->step,
 							    .place = op->worker,
 							    .kind = l->kinds[op->kind].ideal,
 							    .join = op->join },
-				  &op->index);
+				  &index);
 	}
 	for (uint32_t from = 0, to; from < l->n_ops && b->e == 0; from = to) {
 		for (to = from; to < l->n_ops && l->ops[to].step == l->ops[from].step &&

@@ -3,7 +3,6 @@
 #include "flight.h"
 
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +10,6 @@
 void trace_init(struct trace *t)
 {
 	*t = (struct trace){ 0 };
-}
-
-static void free_row(struct trace_row *r)
-{
-	for (uint32_t i = 0; r->values && i < r->n_values; i++)
-		free(r->values[i].text);
-	free(r->values);
 }
 
 void trace_fini(struct trace *t)
@@ -44,8 +36,7 @@ void trace_fini(struct trace *t)
 	}
 	for (uint32_t i = 0; i < t->n_what_ifs; i++)
 		free((char *)t->what_ifs[i].name);
-	for (uint32_t i = 0; i < t->n_rows; i++)
-		free_row(&t->rows[i]);
+	trace_forget_rows(t, 0);
 	for (uint32_t i = 0; i < t->n_secrets; i++)
 		free(t->secrets[i].name);
 	free(t->secrets);
@@ -106,14 +97,21 @@ struct trace_rank *trace_add_rank(struct trace *t, int32_t rank, const char *hos
 	return r->name_ids ? r : NULL;
 }
 
-/* Is there room for texts and numbers of that size, in n allocations? */
-static bool keep(struct trace *t, size_t n_bytes, size_t n)
+bool trace_keep(struct trace *t, size_t n_bytes, size_t n)
 {
 	n_bytes += 16 * n;
 	if (!trace_spill(t) || !spill_keep(t->spill, n_bytes))
 		return false;
 	t->kept_bytes += n_bytes;
 	return true;
+}
+
+void trace_unkeep(struct trace *t, size_t n_bytes, size_t n)
+{
+	n_bytes += 16 * n;
+	n_bytes = n_bytes < t->kept_bytes ? n_bytes : t->kept_bytes; /* the rest is another trace's: trace_merge() */
+	spill_forget(t->spill, n_bytes);
+	t->kept_bytes -= n_bytes;
 }
 
 uint32_t trace_name(struct trace *t, struct trace_rank *r, const char *name)
@@ -123,7 +121,7 @@ uint32_t trace_name(struct trace *t, struct trace_rank *r, const char *name)
 
 	if (known)
 		return (uint32_t)json_integer_value(known);
-	if (!name[0] || r->n_names == TRACE_MAX_NAMES || !keep(t, 2 * strlen(name) + 64, 4))
+	if (!name[0] || r->n_names == TRACE_MAX_NAMES || !trace_keep(t, 2 * strlen(name) + 64, 4))
 		return 0;
 	/* What is no UTF-8 has no name. */
 	if (json_object_set_new(r->name_ids, name, json_integer(r->n_names + 1)) != 0)
@@ -145,7 +143,7 @@ bool trace_note(struct trace *t, struct trace_rank *r, int64_t at_ns, const char
 {
 	struct trace_record *v;
 
-	if (!keep(t, sizeof *v + strlen(category) + strlen(fields), 2)) {
+	if (!trace_keep(t, sizeof *v + strlen(category) + strlen(fields), 2)) {
 		t->n_left_out++;
 		return true;
 	}
@@ -183,65 +181,6 @@ bool trace_group(struct trace *t, const char *name, const int32_t *ranks, uint32
 	return true;
 }
 
-static size_t row_bytes(const char *types, va_list args)
-{
-	size_t n = sizeof(struct trace_row);
-
-	for (; *types; types++) {
-		const char *text = NULL;
-
-		if (*types == 'i')
-			(void)va_arg(args, int64_t);
-		else if (*types == 'r')
-			(void)va_arg(args, double);
-		else
-			text = va_arg(args, const char *);
-		n += sizeof(struct trace_value) + (text ? strlen(text) + 17 : 0);
-	}
-	return n;
-}
-
-bool trace_row(struct trace *t, const char *table, const char *types, ...)
-{
-	struct trace_row *r;
-	size_t n_bytes;
-	va_list args;
-
-	va_start(args, types);
-	n_bytes = row_bytes(types, args);
-	va_end(args);
-	if (t->n_rows == TRACE_MAX_ROWS || !keep(t, n_bytes, 1)) {
-		t->n_left_out++;
-		return true;
-	}
-	r = more(t, &t->rows, &t->n_rows, &t->n_rows_alloc, sizeof *r);
-	if (!r)
-		return false;
-	*r = (struct trace_row){ table, (uint32_t)strlen(types), calloc(strlen(types) + 1, sizeof *r->values) };
-	va_start(args, types);
-	for (uint32_t i = 0; r->values && i < r->n_values; i++) {
-		struct trace_value *v = &r->values[i];
-		const char *text;
-
-		v->type = types[i];
-		if (v->type == 'i') {
-			v->integer = va_arg(args, int64_t);
-			v->type = v->integer == TRACE_NULL ? 0 : 'i';
-		} else if (v->type == 'r') {
-			v->real = va_arg(args, double);
-			v->type = v->real != v->real ? 0 : 'r';
-		} else {
-			text = va_arg(args, const char *);
-			v->type = text ? 't' : 0;
-			v->text = text ? strdup(text) : NULL;
-			t->no_memory |= text && !v->text;
-		}
-	}
-	va_end(args);
-	t->no_memory |= !r->values;
-	return !t->no_memory;
-}
-
 bool trace_secret(struct trace *t, bool is_user, const char *name)
 {
 	struct trace_secret *v;
@@ -260,10 +199,4 @@ bool trace_secret(struct trace *t, bool is_user, const char *name)
 	t->n_secrets--;
 	t->no_memory = true;
 	return false;
-}
-
-void trace_forget_rows(struct trace *t, uint32_t n)
-{
-	while (t->n_rows > n)
-		free_row(&t->rows[--t->n_rows]);
 }

@@ -26,6 +26,7 @@ struct trace_rank {
 	int32_t rank;
 	char host[64];	/* its name as the file has it; without one what to call it, with a space in it: "of rank 3" */
 	uint32_t clock; /* the same number: the same clock */
+	bool host_calls; /* its collectives are done by its host's threads */
 	bool guessed;	/* neither the file nor its name tells which rank it is */
 	/* Of another clock than the reference's: reference = local + offset, the offset
 	 * from lo to hi at at_ns. */
@@ -51,14 +52,25 @@ struct trace_group {
 /* A row of one of the tables that only imports fill (migrations/0004_imports.sql). */
 struct trace_row {
 	const char *table; /* static: raw_ is put before it */
-	uint32_t n_values;
-	struct trace_value {
-		char type; /* i, r, t, or 0: NULL */
+	union trace_value {
 		int64_t integer;
 		double real;
-		char *text; /* owned */
-	} *values; /* owned */
+		const char *text;
+	} *values; /* owned, with the types and texts behind them */
+	uint32_t n_values;
 };
+
+/* i, r, t, or 0: NULL. */
+static inline char trace_type(const struct trace_row *r, uint32_t i)
+{
+	return ((const char *)&r->values[r->n_values])[i];
+}
+
+/* NULL: it is none. */
+static inline const char *trace_text(const struct trace_row *r, uint32_t i)
+{
+	return trace_type(r, i) == 't' ? r->values[i].text : NULL;
+}
 
 /* A name of a machine or of a person that a file told of, wherever else it may stand in it. */
 struct trace_secret {
@@ -155,8 +167,15 @@ bool trace_row(struct trace *t, const char *table, const char *types, ...);
 /* Ranks' hosts, fields and columns called hostname, user and the like, and home folders are known
  * to be private without this. False only without memory. */
 bool trace_secret(struct trace *t, bool is_user, const char *name);
+/* Another text in place of the one that is there. */
+bool trace_row_text(struct trace *t, struct trace_row *r, uint32_t i, const char *text);
 /* All but the first n: of a file that turned out to be none. */
 void trace_forget_rows(struct trace *t, uint32_t n);
+/* Of one that is no longer among the trace's: what it has, and its share of kept_bytes. */
+void trace_drop_row(struct trace *t, struct trace_row *r);
+/* Is there room for that much, in n allocations? What was kept counts until trace_unkeep(). */
+bool trace_keep(struct trace *t, size_t n_bytes, size_t n);
+void trace_unkeep(struct trace *t, size_t n_bytes, size_t n);
 /* Events come by time; of one time, what ends goes before what begins, else as they were
  * said. So nothing may have no length: its end would go before its begin. trace_sort()
  * first; more may be said after it, then again. It gives memory back, so it is called at

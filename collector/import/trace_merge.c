@@ -138,8 +138,8 @@ static bool rename_group(struct trace *part, struct trace_group *g, const char *
 	}
 	for (uint32_t i = 0; i < part->n_rows; i++)
 		for (uint32_t k = 0; k < part->rows[i].n_values; k++)
-			if (part->rows[i].values[k].text && strcmp(part->rows[i].values[k].text, g->name) == 0)
-				fine &= replace(part, &part->rows[i].values[k].text, name);
+			if (trace_text(&part->rows[i], k) && strcmp(trace_text(&part->rows[i], k), g->name) == 0)
+				fine &= trace_row_text(part, &part->rows[i], k, name);
 	part->no_memory |= !fine;
 	return fine && replace(part, &g->name, name);
 }

@@ -5,7 +5,7 @@
 
 static int64_t value(const struct trace_row *r, uint32_t i)
 {
-	return r->values[i].type == 'i' ? r->values[i].integer : -1;
+	return trace_type(r, i) == 'i' ? r->values[i].integer : -1;
 }
 
 static bool is(const struct trace_row *r, const char *table)

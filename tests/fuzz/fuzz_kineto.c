@@ -1,4 +1,4 @@
-/* Any bytes as a profiler's trace: refused with a sentence, or events that can be; and
+/* Any bytes as a profiler's trace, of either sort: refused with a sentence, or events that can be; and
  * twice as two ranks of one job. */
 #include "../../collector/import/kineto.h"
 #include "import_check.h"
@@ -11,7 +11,8 @@ static bool read_one(struct trace *t, struct trace_input *in, const unsigned cha
 	bool fine;
 
 	CHECK(s);
-	fine = kineto_read(t, in, s, why, sizeof why) == IMPORT_OK;
+	/* A list is one of functions. */
+	fine = (n > 0 && data[0] == '[' ? kineto_read_list : kineto_read)(t, in, s, why, sizeof why) == IMPORT_OK;
 	CHECK(fine || (why[0] && memchr(why, '\0', sizeof why)));
 	in->fine = fine;
 	trace_events_close(s);

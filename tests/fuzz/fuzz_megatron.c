@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 	for (uint32_t i = 0; i < t.n_rows; i++) {
 		n_pipelines += strcmp(t.rows[i].table, "megatron_pipeline") == 0;
 		for (uint32_t k = 0; k < t.rows[i].n_values; k++)
-			CHECK(t.rows[i].values[k].type != 'r' || !isnan(t.rows[i].values[k].real));
+			CHECK(trace_type(&t.rows[i], k) != 'r' || !isnan(t.rows[i].values[k].real));
 	}
 	CHECK(n_pipelines == (o == IMPORT_OK));
 	trace_fini(&t);

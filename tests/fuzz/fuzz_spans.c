@@ -7,8 +7,8 @@ static void check_row(const struct trace_row *r)
 {
 	CHECK(strcmp(r->table, "timeline_stage") == 0 && r->n_values == 9);
 	for (uint32_t i = 3; i < 7; i++)
-		CHECK(r->values[i].type == 'i' && r->values[i].integer >= 0);
-	if (r->values[8].type == 'r')
+		CHECK(trace_type(r, i) == 'i' && r->values[i].integer >= 0);
+	if (trace_type(r, 8) == 'r')
 		CHECK(r->values[7].integer > 0 && r->values[8].real <= 1 && r->values[8].real >= -1e-9);
 }
 

@@ -41,6 +41,12 @@ def kineto():
     return json.dumps({**profile(0, 900, 0), "host_name": "trainer-a", "username": "alice"}).encode()
 
 
+@sample("PyTorch autograd profile", "worker0.json", "json")
+def autograd():
+    with open(os.path.join(ROOT, "tests", "data", "import", "autograd_worker0.json"), "rb") as f:
+        return f.read()
+
+
 @sample("StragglerAnalysis timeline", "timeline.json", "json")
 def straggler():
     return json.dumps(timeline(300)).encode()
