@@ -12,7 +12,6 @@
 #include <string.h>
 
 #define MAX_DEVICES 256
-#define MAX_ITEMS (1u << 24)
 #define MAX_SITES 65536
 #define MAX_NS (INT64_C(1) << 61)
 #define N_CACHED 4096
@@ -40,9 +39,13 @@ static void *more(struct reader *r, void *v, uint32_t n, size_t *n_alloc, size_t
 	size_t want = *n_alloc ? 2 * *n_alloc : 64;
 	void *grown;
 
+	if (n >= MEMORY_MAX_ITEMS) {
+		fail(r, "has more blocks or events than 4194304");
+		return NULL;
+	}
 	if (n < *n_alloc)
 		return v;
-	grown = n < MAX_ITEMS ? realloc(v, want * size) : NULL;
+	grown = realloc(v, want * size);
 	r->no_memory |= !grown;
 	*n_alloc = grown ? want : *n_alloc;
 	return grown;

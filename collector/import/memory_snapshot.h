@@ -12,7 +12,8 @@
 #include <jansson.h>
 
 #define MEMORY_UNKNOWN INT64_MIN
-#define MEMORY_MAX_BYTES (INT64_C(1) << 50) /* of anything; no device has that */
+#define MEMORY_MAX_BYTES (INT64_C(1) << 40) /* of anything; no device has that */
+#define MEMORY_MAX_ITEMS (1u << 22)		  /* so no sum of theirs is beyond 64 bit */
 #define MEMORY_NO_SITE 0
 
 enum memory_action {
