@@ -21,22 +21,17 @@ json_t *report_memory(struct db *d)
 	return v;
 }
 
-static void cell(struct libscols_line *line, size_t i, const json_t *v)
+static void put_cell(struct libscols_line *line, size_t i, const json_t *v, bool mib)
 {
-	char buf[32] = "-";
+	char buf[32] = "(no stack recorded)";
 
-	if (json_is_integer(v))
-		snprintf(buf, sizeof buf, "%lld", (long long)json_integer_value(v));
-	table_cell(line, i, json_is_string(v) ? json_string_value(v) : buf);
-}
-
-static void cell_mib(struct libscols_line *line, size_t i, const json_t *v)
-{
-	char buf[32] = "?";
-
-	if (json_is_integer(v))
+	if (json_is_integer(v) && mib)
 		snprintf(buf, sizeof buf, "%.1f", (double)json_integer_value(v) / 1048576);
-	table_cell(line, i, buf);
+	else if (json_is_integer(v))
+		snprintf(buf, sizeof buf, "%lld", (long long)json_integer_value(v));
+	else if (mib)
+		snprintf(buf, sizeof buf, "?");
+	table_cell(line, i, json_is_string(v) ? json_string_value(v) : buf);
 }
 
 struct column {
@@ -59,7 +54,7 @@ static void put_table(FILE *f, const json_t *rows, const struct column *columns,
 		struct libscols_line *line = i < MAX_ROWS ? scols_table_new_line(t, NULL) : NULL;
 
 		for (size_t k = 0; line && k < n; k++)
-			(columns[k].mib ? cell_mib : cell)(line, k, json_object_get(row, columns[k].key));
+			put_cell(line, k, json_object_get(row, columns[k].key), columns[k].mib);
 	}
 	table_put(f, t);
 	if (json_array_size(rows) > MAX_ROWS)

@@ -50,17 +50,20 @@ static const char *bytes(int64_t v, char out[32])
 	return out;
 }
 
-/* What is certainly free inside of what is reserved. */
-static int64_t free_inside(const struct memory_oom *o)
+/* What is certainly free inside of what is reserved, and for anybody. */
+static int64_t free_inside(const struct memory_device *d, const struct memory_oom *o)
 {
+	int64_t v;
+
 	if (o->allocated == MEMORY_UNKNOWN || o->reserved == MEMORY_UNKNOWN)
 		return MEMORY_UNKNOWN;
-	return o->reserved - o->allocated - o->allocated_err;
+	v = o->reserved - o->allocated - o->allocated_err - d->private_free;
+	return v > 0 ? v : 0;
 }
 
-static bool is_fragmented(const struct memory_event *e, const struct memory_oom *o)
+static bool is_fragmented(const struct memory_device *d, const struct memory_event *e, const struct memory_oom *o)
 {
-	int64_t inside = free_inside(o);
+	int64_t inside = free_inside(d, o);
 
 	return inside != MEMORY_UNKNOWN && e->size <= inside && inside >= o->reserved / 4 &&
 	       (o->largest_free == MEMORY_UNKNOWN || o->largest_free < e->size);
@@ -81,7 +84,7 @@ static const char *decide(const struct memory_device *d, const struct memory_oom
 {
 	const struct memory_event *e = &d->events[o->event];
 
-	if (is_fragmented(e, o))
+	if (is_fragmented(d, e, o))
 		return "fragmentation";
 	if (is_beyond(e, o))
 		return "request_too_large";
@@ -99,7 +102,7 @@ static void say_cause(const struct memory_device *d, const struct memory_oom *o,
 	char a[32], b[32];
 
 	if (strcmp(cause, "fragmentation") == 0) {
-		add(out, n, " Enough is free inside of what is reserved (%s), but in pieces", bytes(free_inside(o), a));
+		add(out, n, " Enough is free inside of what is reserved (%s), but in pieces", bytes(free_inside(d, o), a));
 		if (o->largest_free != MEMORY_UNKNOWN)
 			add(out, n, " of at most %s", bytes(o->largest_free, b));
 		add(out, n, ", between blocks in use: fragmentation.");
@@ -107,9 +110,10 @@ static void say_cause(const struct memory_device *d, const struct memory_oom *o,
 		add(out, n, " That is more than all that is reserved and the device's free memory (%s) together: "
 		    "freeing anything of this process cannot help.", bytes(e->device_free, a));
 	} else if (o->site != MEMORY_NO_SITE && o->held > 0) {
-		add(out, n, " %s %s by %lld blocks of %.300s%s.", bytes(o->held, a),
-		    strcmp(cause, "held_by_one_place") == 0 ? "is held" : "at most of one place is held",
-		    (long long)o->n_held, s->name, o->none_freed ? "; none was freed in the history" : "");
+		add(out, n, " %s%s is held by %lld block%s of %.300s%s.",
+		    strcmp(cause, "held_by_one_place") == 0 ? "" : "The place that holds most: ", bytes(o->held, a),
+		    (long long)o->n_held, o->n_held == 1 ? "" : "s", s->name,
+		    o->none_freed ? "; none was freed in the history" : "");
 	}
 }
 
@@ -126,6 +130,9 @@ const char *memory_cause(const struct memory_device *d, const struct memory_oom 
 	else
 		add(sentence, n, "; what was in use then is not known, the history does not fit the state at the end.");
 	say_cause(d, o, cause, sentence, n);
+	if (d->private_free >= e->size)
+		add(sentence, n, " %s is free in pools of their own, as CUDA graphs have, which nobody else may use.",
+		    bytes(d->private_free, a));
 	if (memory_capped(d, o) == 1)
 		add(sentence, n, " The device had %s free: a cap of the process refused (set_per_process_memory_fraction), "
 		    "not the device.", bytes(e->device_free, a));

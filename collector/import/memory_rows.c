@@ -10,7 +10,8 @@
 #define MAX_SEGMENTS 10000
 #define MAX_SITES 500
 
-enum { RANK, DEVICE, SEQ, AT, ASKED, DEVICE_FREE, ALLOCATED, ALLOCATED_ERR, RESERVED }; /* columns of memory_oom */
+enum { RANK, DEVICE, SEQ, AT, ASKED, DEVICE_FREE, ALLOCATED, ALLOCATED_ERR, RESERVED,
+       CAUSE = 14 }; /* columns of memory_oom */
 
 _Static_assert(MEMORY_UNKNOWN == TRACE_NULL, "unknown is NULL");
 
@@ -118,11 +119,11 @@ static bool note_oom(struct trace *t, const struct trace_row *v)
 {
 	struct trace_rank *r = trace_find_rank(t, (int32_t)row_integer(v, RANK));
 	int64_t reserved = row_integer(v, RESERVED), allocated = row_integer(v, ALLOCATED), at_ns = row_integer(v, AT);
+	/* Enough is free, and yet it is not that: a rule that has only these numbers would err. */
+	bool apart = strcmp(v->values[CAUSE].text, "fragmentation") != 0 && reserved != TRACE_NULL && allocated != TRACE_NULL &&
+		     reserved - allocated >= row_integer(v, ASKED);
 	char text[200];
-
-	if (!r)
-		return true;
-	if (reserved != TRACE_NULL && allocated != TRACE_NULL) /* the most it can have been: no gap is made larger */
+	if (reserved != TRACE_NULL && allocated != TRACE_NULL && !apart) /* the most it can have been: no gap is made larger */
 		snprintf(text, sizeof text, "{\"bytes\":%lld,\"reserved_gb\":%.9g,\"allocated_gb\":%.9g}",
 			 (long long)row_integer(v, ASKED), (double)reserved * 1e-9,
 			 (double)(allocated + row_integer(v, ALLOCATED_ERR)) * 1e-9);

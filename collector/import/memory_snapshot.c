@@ -172,11 +172,17 @@ static bool read_block(struct reader *r, const json_t *v, int64_t *at, int64_t e
 	return !r->no_memory;
 }
 
+static bool is_private(const json_t *pool)
+{
+	return flight_integer(json_array_get(pool, 0), 0) != 0 || flight_integer(json_array_get(pool, 1), 0) != 0;
+}
+
 static bool read_segment(struct reader *r, const json_t *v)
 {
 	int64_t at = address(v, "address"), size = amount(v, "total_size"), end;
 	const json_t *blocks = json_object_get(v, "blocks"), *expandable = json_object_get(v, "is_expandable");
 	struct memory_device *d = &r->d;
+	int64_t active = d->active;
 	struct memory_segment *grown;
 	json_t *block;
 	size_t i;
@@ -199,6 +205,8 @@ static bool read_segment(struct reader *r, const json_t *v)
 		if (!read_block(r, block, &at, end))
 			return false;
 	d->segments[d->n_segments - 1].n_blocks = d->n_blocks - d->segments[d->n_segments - 1].first_block;
+	if (is_private(json_object_get(v, "segment_pool_id")))
+		d->private_free += size - (d->active - active);
 	return at == end || fail(r, "has a segment whose blocks do not fill it");
 }
 

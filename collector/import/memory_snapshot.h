@@ -65,6 +65,7 @@ struct memory_device {
 	uint32_t n_segments, n_blocks, n_events, n_ooms, n_sites;
 	size_t n_segments_alloc, n_blocks_alloc, n_events_alloc, n_sites_alloc;
 	int64_t reserved, allocated, active; /* at the end */
+	int64_t private_free; /* of reserved: free in pools of their own, which CUDA graphs have */
 	bool whole_rounding; /* it is set to round more than blocks of a large pool by up to 1 MiB, or nothing says that it is not */
 	json_t *site_ids;
 };
