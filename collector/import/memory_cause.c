@@ -134,8 +134,8 @@ const char *memory_cause(const struct memory_device *d, const struct memory_oom 
 		add(sentence, n, " %s is free in pools of their own, as CUDA graphs have, which nobody else may use.",
 		    bytes(d->private_free, a));
 	if (memory_capped(d, o) == 1)
-		add(sentence, n, " The device had %s free: a cap of the process refused (set_per_process_memory_fraction), "
-		    "not the device.", bytes(e->device_free, a));
+		add(sentence, n, " The device had %s free, so it did not refuse: a cap of the process does that "
+		    "(set_per_process_memory_fraction).", bytes(e->device_free, a));
 	else if (memory_capped(d, o) == 0 && strcmp(cause, "request_too_large") != 0)
 		add(sentence, n, " The device had only %s free; what else is on it (other processes, NCCL, CUDA) is in no snapshot.",
 		    bytes(e->device_free, a));

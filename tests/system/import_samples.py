@@ -79,3 +79,8 @@ def nccl_profiler():
 def nccl_topology():
     with open(os.path.join(ROOT, "tests", "data", "import", "topo.xml"), "rb") as f:
         return f.read()
+
+
+@sample("PyTorch memory snapshot", "snapshot_rank0.pickle", "pickle")
+def memory_snapshot():
+    return of_corpus("memory_snapshot/small")
