@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "db.h"
 #include "report_flight.h"
+#include "report_memory.h"
 #include "report_json.h"
 #include "report_profile.h"
 #include "report_pipeline.h"
@@ -563,6 +564,7 @@ void report_put(FILE *f, const json_t *report, const char *path)
 	report_put_pipeline(f, json_object_get(report, "pipeline"));
 	report_put_execution_traces(f, json_object_get(report, "execution_traces"));
 	report_put_flight(f, json_object_get(report, "flight"));
+	report_put_memory(f, json_object_get(report, "memory"));
 	put_heading(f, "Collectives");
 	fprintf(f,
 		"%" PRId64 " calls, %" PRId64 " seen on all their ranks, %" PRId64

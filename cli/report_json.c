@@ -1,6 +1,7 @@
 #include "report_json.h"
 #include "cli.h"
 #include "report_flight.h"
+#include "report_memory.h"
 #include "report_profile.h"
 #include "report_pipeline.h"
 #include "report_nccl.h"
@@ -166,6 +167,7 @@ json_t *report_build(struct db *d)
 	     set(report, "execution_traces", report_execution_traces(d)) &&
 	     set(report, "nccl", report_nccl_build(d)) &&
 	     set(report, "flight", report_flight(d)) &&
+	     set(report, "memory", report_memory(d)) &&
 	     set_verdicts(report, d) &&
 	     set(report, "overhead",
 		 json_pack("{s:n, s:n, s:n, s:s}", "slowdown", "lo", "hi", "method",

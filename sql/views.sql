@@ -449,3 +449,31 @@ CREATE VIEW flight_entry AS
 SELECT rank, record_id, comm_id, seq, kind, op, state, created_ns, seen_started_ns, seen_completed_ns, duration_ns,
        timeout_ns, dtype, in_shapes, out_shapes, thread, frame, frames
 FROM raw_flight_entry;
+
+DROP VIEW IF EXISTS memory_snapshot;
+CREATE VIEW memory_snapshot AS
+SELECT rank, device, rank_from, reserved_bytes, allocated_bytes, active_bytes, n_segments, n_blocks, n_history,
+       n_left_out, history_from_ns
+FROM raw_memory_snapshot;
+
+DROP VIEW IF EXISTS memory_segment;
+CREATE VIEW memory_segment AS
+SELECT rank, device, address, total_bytes, allocated_bytes, active_bytes, stream, kind, n_blocks, largest_free_bytes,
+       expandable
+FROM raw_memory_segment;
+
+DROP VIEW IF EXISTS memory_event;
+CREATE VIEW memory_event AS
+SELECT rank, device, seq, at_ns, action, address, size_bytes, stream, site
+FROM raw_memory_event;
+
+DROP VIEW IF EXISTS memory_site;
+CREATE VIEW memory_site AS
+SELECT rank, device, site, n_live, live_bytes, n_allocated, allocated_bytes, n_freed, freed_bytes
+FROM raw_memory_site;
+
+DROP VIEW IF EXISTS memory_oom;
+CREATE VIEW memory_oom AS
+SELECT rank, device, seq, at_ns, asked_bytes, device_free_bytes, allocated_bytes, allocated_err_bytes,
+       reserved_bytes, largest_free_bytes, capped, site, n_held, held_bytes, cause, sentence
+FROM raw_memory_oom;

@@ -1,5 +1,6 @@
 /* format_pickle.c - pickles, by what is in them once they are plain values. */
 #include "flight.h"
+#include "memory_snapshot.h"
 #include "pickle.h"
 
 #include <stdio.h>
@@ -21,6 +22,7 @@ static const struct {
 	enum import_outcome (*read)(struct trace *t, struct trace_input *in, json_t *tree, char *why, size_t n_why);
 } kinds[] = {
 	{ "PyTorch Flight Recorder dump", flight_is, flight_read },
+	{ "PyTorch memory snapshot", memory_is, memory_read },
 };
 
 static enum import_outcome read_tree(struct trace *t, struct trace_input *in, json_t *tree, char *why, size_t n_why)
@@ -31,7 +33,7 @@ static enum import_outcome read_tree(struct trace *t, struct trace_input *in, js
 			return kinds[i].read(t, in, tree, why, n_why);
 		}
 	snprintf(why, n_why, "is a pickle of something that this release does not read: "
-			     "it reads Flight Recorder dumps");
+			     "it reads Flight Recorder dumps and memory snapshots");
 	return IMPORT_FAILED;
 }
 
@@ -60,7 +62,7 @@ static bool join(struct trace *t, struct trace_input *inputs, uint32_t n_inputs)
 {
 	(void)inputs;
 	(void)n_inputs;
-	return flight_join(t);
+	return flight_join(t) && memory_join(t);
 }
 
 const struct import_format format_pickle = { "pickle", is_pickle, read_file, join };

@@ -98,3 +98,23 @@ CREATE TABLE raw_flight_entry (
   rank INTEGER NOT NULL, record_id INTEGER, comm_id TEXT NOT NULL, seq INTEGER, kind TEXT NOT NULL, op TEXT, state TEXT,
   created_ns INTEGER, seen_started_ns INTEGER, seen_completed_ns INTEGER, duration_ns REAL, timeout_ns INTEGER,
   dtype TEXT, in_shapes TEXT, out_shapes TEXT, thread TEXT, frame TEXT, frames TEXT);
+-- Memory snapshots of PyTorch: each device of a rank, what is in use at the end, what was asked for before, and what was refused.
+CREATE TABLE raw_memory_snapshot (
+  rank INTEGER NOT NULL, device INTEGER NOT NULL, rank_from TEXT NOT NULL, reserved_bytes INTEGER NOT NULL,
+  allocated_bytes INTEGER NOT NULL, active_bytes INTEGER NOT NULL, n_segments INTEGER NOT NULL, n_blocks INTEGER NOT NULL,
+  n_history INTEGER NOT NULL, n_left_out INTEGER NOT NULL, history_from_ns INTEGER, PRIMARY KEY (rank, device)) STRICT, WITHOUT ROWID;
+CREATE TABLE raw_memory_segment (
+  rank INTEGER NOT NULL, device INTEGER NOT NULL, address INTEGER NOT NULL, total_bytes INTEGER NOT NULL,
+  allocated_bytes INTEGER NOT NULL, active_bytes INTEGER NOT NULL, stream INTEGER, kind TEXT, n_blocks INTEGER NOT NULL,
+  largest_free_bytes INTEGER NOT NULL, expandable INTEGER) STRICT;
+CREATE TABLE raw_memory_event (
+  rank INTEGER NOT NULL, device INTEGER NOT NULL, seq INTEGER NOT NULL, at_ns INTEGER, action TEXT NOT NULL, address INTEGER,
+  size_bytes INTEGER NOT NULL, stream INTEGER, site TEXT) STRICT;
+CREATE TABLE raw_memory_site (
+  rank INTEGER NOT NULL, device INTEGER NOT NULL, site TEXT, n_live INTEGER NOT NULL, live_bytes INTEGER NOT NULL,
+  n_allocated INTEGER NOT NULL, allocated_bytes INTEGER NOT NULL, n_freed INTEGER NOT NULL, freed_bytes INTEGER NOT NULL) STRICT;
+CREATE TABLE raw_memory_oom (
+  rank INTEGER NOT NULL, device INTEGER NOT NULL, seq INTEGER NOT NULL, at_ns INTEGER, asked_bytes INTEGER NOT NULL,
+  device_free_bytes INTEGER, allocated_bytes INTEGER, allocated_err_bytes INTEGER, reserved_bytes INTEGER,
+  largest_free_bytes INTEGER, capped INTEGER, site TEXT, n_held INTEGER, held_bytes INTEGER, cause TEXT NOT NULL,
+  sentence TEXT NOT NULL) STRICT;

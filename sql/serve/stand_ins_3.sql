@@ -49,3 +49,16 @@ CREATE TEMP TABLE flight_group (
 CREATE TEMP TABLE flight_entry (
   rank, record_id, comm_id, seq, kind, op, state, created_ns, seen_started_ns, seen_completed_ns, duration_ns, timeout_ns,
   dtype, in_shapes, out_shapes, thread, frame, frames);
+CREATE TEMP TABLE memory_snapshot (
+  rank, device, rank_from, reserved_bytes, allocated_bytes, active_bytes, n_segments, n_blocks, n_history,
+  n_left_out, history_from_ns);
+CREATE TEMP TABLE memory_segment (
+  rank, device, address, total_bytes, allocated_bytes, active_bytes, stream, kind, n_blocks, largest_free_bytes,
+  expandable);
+CREATE TEMP TABLE memory_event (
+  rank, device, seq, at_ns, action, address, size_bytes, stream, site);
+CREATE TEMP TABLE memory_site (
+  rank, device, site, n_live, live_bytes, n_allocated, allocated_bytes, n_freed, freed_bytes);
+CREATE TEMP TABLE memory_oom (
+  rank, device, seq, at_ns, asked_bytes, device_free_bytes, allocated_bytes, allocated_err_bytes,
+  reserved_bytes, largest_free_bytes, capped, site, n_held, held_bytes, cause, sentence);

@@ -94,6 +94,11 @@ def nccl_topology():
         return f.read()
 
 
+@sample("PyTorch memory snapshot", "snapshot_rank0.pickle", "pickle")
+def memory_snapshot():
+    return of_corpus("memory_snapshot/small")
+
+
 @sample("NCCL topology", "graph.xml", "bytes")
 def nccl_graph():
     with open(os.path.join(ROOT, "tests", "data", "import", "graph.xml"), "rb") as f:
