@@ -81,11 +81,9 @@ int export_open(struct export *e, const struct export_format *f)
 		return EXIT_USAGE;
 	if (asprintf(&e->part_path, "%s.part-XXXXXX", e->final_path) < 0)
 		e->part_path = NULL;
-	fd = e->part_path ? mkostemp(e->part_path, O_CLOEXEC) : -1;
-	if (fd >= 0) {
-		part_watch(e->part_path);
+	fd = e->part_path ? part_make(e->part_path) : -1;
+	if (fd >= 0)
 		e->out = fdopen(fd, "w");
-	}
 	if (!e->out) {
 		cli_say("cannot write %s: %s", e->final_path, strerror(errno));
 		if (fd >= 0) {

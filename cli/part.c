@@ -1,7 +1,10 @@
 #include "part.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static char parts[4][4096 + 16]; /* names that are ready: a handler makes none */
@@ -18,10 +21,29 @@ static void on_signal(int signal)
 	raise(signal); /* SA_RESETHAND: it ends the program when this returns */
 }
 
+static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+
+int part_make(char *template)
+{
+	sigset_t set, before;
+	int fd, error;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+		sigaddset(&set, signals[i]);
+	sigprocmask(SIG_BLOCK, &set, &before); /* one that comes now finds the name */
+	fd = mkostemp(template, O_CLOEXEC);
+	error = errno;
+	if (fd >= 0)
+		part_watch(template);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	errno = error;
+	return fd;
+}
+
 void part_watch(const char *path)
 {
 	static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction act = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND }, old;
 
 	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
