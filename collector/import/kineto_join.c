@@ -166,10 +166,16 @@ static bool keep_apart(struct trace *t, struct trace_rank *r)
 	return !t->no_memory;
 }
 
+/* Files of other formats may be of the same rank. */
+static bool is_profile(const struct trace_input *in)
+{
+	return in->fine && (!in->format || in->format == format_kineto.name || in->format == format_kineto_list.name);
+}
+
 static void say(struct trace_input *inputs, uint32_t n, int32_t rank, const char *text)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (inputs[i].fine && inputs[i].rank == rank) {
+		if (is_profile(&inputs[i]) && inputs[i].rank == rank) {
 			size_t at = strlen(inputs[i].outcome);
 
 			snprintf(inputs[i].outcome + at, sizeof inputs[i].outcome - at,
