@@ -288,6 +288,8 @@ static int tell_ready(struct graph *g, bool all)
 				return 0;
 
 			over |= gs->n_pending == gs->n_on_host;
+			if (gs->news_now_ns == INT64_MIN) /* it came before the first time was told */
+				gs->news_now_ns = g->now_ns;
 			if (!all && gs->n_pending > 0 &&
 			    (!over || g->now_ns - gs->news_now_ns < g->late_ns))
 				return 0;
