@@ -260,7 +260,7 @@ int cmd_import(int argc, char **argv)
 		"Read traces that other tools made of one job into a new database, as if the job had "
 		"been traced. What a file is, is seen from what is in it; packed files are unpacked. Folders are "
 		"walked; what in them is no trace is skipped. docs/import.md has the formats.\v"
-		"Exit status: 0 all files were read, 5 some were not, 3 none was, or the database "
+		"Exit status: 0 all files were read, 5 some were not, 2 wrong use, 3 none was, or the database "
 		"cannot be made.\n\n"
 		"Examples:\n"
 		"  syncline import trace/rank*.json.gz --db job.db\n"

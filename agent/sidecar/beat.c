@@ -125,7 +125,7 @@ void beat_tick(struct agent *a, int64_t now_ns)
 {
 	bool connected = link_connected(a->link, LINK_CONTROL);
 
-	link_tend(a->link, now_ns);
+	(void)link_tend(a->link, now_ns);
 	if (connected != a->beat.was_connected) {
 		if (!connected)
 			say("the collector at %s went away; events are kept and it is tried again",

@@ -159,8 +159,10 @@ static int open_socket(struct link *l, enum link_channel c, const char *url, uns
 	return dial(l, c);
 }
 
-void link_tend(struct link *l, int64_t now_ns)
+unsigned link_tend(struct link *l, int64_t now_ns)
 {
+	unsigned n = 0;
+
 	for (int c = 0; c < LINK_N_CHANNELS; c++) {
 		if (link_connected(l, c)) {
 			l->away_since_ns[c] = 0;
@@ -170,8 +172,10 @@ void link_tend(struct link *l, int64_t now_ns)
 			l->away_since_ns[c] = now_ns;
 			nng_dialer_close(l->dialer[c]);
 			(void)dial(l, c); /* what fails now is tried again then */
+			n++;
 		}
 	}
+	return n;
 }
 
 int link_open(struct link **ret, const char *control_url, const char *data_url, unsigned n_window)

@@ -36,8 +36,8 @@ int link_open(struct link **ret, const char *control_url, const char *data_url, 
 void link_close(struct link *l); /* from the thread that opened; NULL is fine */
 
 /* To be called now and then: NNG 1.5.2 was seen to stop trying, for ever, after a
- * connection was lost, so one that stays away is dialled anew. */
-void link_tend(struct link *l, int64_t now_ns);
+ * connection was lost, so one that stays away is dialled anew. Returns how many were. */
+unsigned link_tend(struct link *l, int64_t now_ns);
 /* Copies data. 0, -EBUSY while all its requests are out, -ENOMEM. */
 int link_ask(struct link *l, enum link_channel c, uint64_t tag, const void *data, size_t n_bytes);
 int link_fd(const struct link *l); /* readable: there are answers */

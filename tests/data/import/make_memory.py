@@ -3,6 +3,7 @@
 
 make_memory.py IN.pickle OUT.pickle.gz [EVENTS]"""
 import gzip
+import os
 import pickle
 import sys
 
@@ -13,7 +14,7 @@ def frames_of(frames):
     """Only frames of programs, as one list where they are alike: pickle then writes them once."""
     own = [f for f in frames if "/torch/" not in f["filename"]][:2] or frames[:1]
     key = tuple((f["filename"], f["line"], f["name"]) for f in own)
-    return AGAIN.setdefault(key, [dict(f, filename=f["filename"].replace("/work/main/.dev/record/", "/job/")) for f in own])
+    return AGAIN.setdefault(key, [dict(f, filename="/job/" + os.path.basename(f["filename"])) for f in own])
 
 
 def main():
